@@ -1,0 +1,1 @@
+"""Domains, tasks, the benchmarks, transforms and the feature cache."""

@@ -1,0 +1,92 @@
+"""What the losses share: checked, full-precision logits, and gradients in closed form."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+ValueAndGradient = Callable[..., tuple[Tensor, Tensor]]
+
+
+def checked(logits: Tensor) -> Tensor:
+    """The logits as float32 (float64 stays), or a ValueError if they are no prediction matrix."""
+    if logits.ndim != 2:
+        raise ValueError(
+            f"logits have shape {tuple(logits.shape)}; they must be 2-D (batch, classes)"
+        )
+    if logits.shape[0] == 0 or logits.shape[1] == 0:
+        raise ValueError(f"logits have shape {tuple(logits.shape)}; no axis may be empty")
+    if not logits.is_floating_point():
+        raise ValueError(f"logits are {logits.dtype}; they must be floating point, before softmax")
+    return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+
+
+def in_range(name: str, value: float, low: float, high: float) -> None:
+    """A ValueError unless low <= value <= high; NaN is outside every range."""
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; it must be in [{low:g}, {high:g}]")
+
+
+def positive(name: str, value: float) -> None:
+    """A ValueError unless the value is finite and above 0."""
+    if not (0 < value < math.inf):
+        raise ValueError(f"{name} is {value!r}; it must be finite and above 0")
+
+
+def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:
+    """C p_c for every class: how much larger than in a uniform target class c is known to be."""
+    classes = logits.shape[1]
+    shares = torch.as_tensor(prior, dtype=logits.dtype, device=logits.device)
+    if shares.shape != (classes,):
+        raise ValueError(
+            f"prior has shape {tuple(shares.shape)}; it needs one share for each of the "
+            f"{classes} classes"
+        )
+    if not torch.compiler.is_compiling():
+        total, least = float(shares.sum()), float(shares.min())
+        if not abs(total - 1.0) <= 1e-3:
+            raise ValueError(f"prior sums to {total:g}; the shares of the classes must sum to 1")
+        if not least > 0.0:
+            raise ValueError(
+                f"prior has a share of {least:g}; every class needs a share above 0 "
+                "(give an absent class a small one)"
+            )
+    return shares * classes
+
+
+class ClosedForm(torch.autograd.Function):
+    """A loss whose gradient is computed with its value, where all that it needs is at hand.
+
+    Backward is then one multiplication. Where a gradient of the gradient is asked for, backward
+    computes it again from the logits, as differentiable operations.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(compute: ValueAndGradient, logits: Tensor, *arguments: Any) -> Any:
+        return compute(logits, *arguments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.compute, logits, *ctx.arguments = inputs
+        ctx.save_for_backward(logits, output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad_value: Tensor, _: Tensor) -> Any:
+        logits, gradient = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            _, gradient = ctx.compute(logits, *ctx.arguments)
+        return None, grad_value * gradient, *[None] * len(ctx.arguments)
+
+
+def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any) -> Tensor:
+    """The scalar loss whose value and gradient `compute(logits, *arguments)` gives."""
+    if torch.is_autocast_enabled(logits.device.type):
+        with torch.autocast(logits.device.type, enabled=False):
+            return from_closed_form(compute, logits, *arguments)
+    value: Tensor = ClosedForm.apply(compute, logits, *arguments)[0]  # type: ignore[no-untyped-call]
+    return value

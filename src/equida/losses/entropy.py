@@ -1,0 +1,63 @@
+"""Losses on the entropy and the confusion of target predictions."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from equida.losses.closed import checked, positive
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """Mean entropy of the rows, in nats: 1/B sum_i sum_c -P_ic log P_ic (Grandvalet & Bengio 2005).
+
+    Every one-hot matrix is a minimum. Value in [0, log C]; lower is better.
+
+    >>> entropy(torch.zeros(3, 4))
+    tensor(1.3863)
+    """
+    return _row_entropy(checked(logits).log_softmax(1)).mean()
+
+
+def information_maximization(logits: Tensor) -> Tensor:
+    """Mean entropy of the rows minus the entropy of the mean row (Liang et al. 2020, SHOT-IM).
+
+    Minus the mutual information of sample and class. The minimum is attained at one-hot rows with
+    balanced classes. Value in [-log min(B, C), 0]; lower is better.
+
+    >>> information_maximization(torch.eye(4) * 50)
+    tensor(-1.3863)
+    """
+    log_probs = checked(logits).log_softmax(1)
+    log_mean = log_probs.logsumexp(0, keepdim=True) - math.log(log_probs.shape[0])
+    return _row_entropy(log_probs).mean() - _row_entropy(log_mean).sum()
+
+
+def mcc(logits: Tensor, temperature: float = 2.5) -> Tensor:
+    """Minimum class confusion: share of each class's mass that is confused with another class.
+
+    MCC = 1 - 1/C sum_c (sum_i w_i Q_ic^2) / (sum_i w_i Q_ic), Q the softmax of logits / temperature
+    and w_i = B (1 + exp(-H_i)) / sum_j (1 + exp(-H_j)), without gradient, from the entropy H_i of
+    row i of Q (Jin et al. 2020). An absent class counts as fully confused. Value in [0, 1 - 1/C]
+    where no class is absent; lower is better.
+
+    Args:
+        logits: target predictions, (batch, classes).
+        temperature: above 0; larger values let more of the confusion be seen.
+
+    >>> mcc(torch.zeros(3, 4))
+    tensor(0.7500)
+    """
+    positive("temperature", temperature)
+    log_probs = (checked(logits) / temperature).log_softmax(1)
+    probs = log_probs.exp()
+    certainty = 1.0 + (-_row_entropy(log_probs.detach())).exp()
+    weighted = probs * (certainty / certainty.mean())[:, None]
+    # The rows of the class correlation Q^T diag(w) Q sum to sum_i w_i Q_ic, so only its diagonal
+    # is needed.
+    mass = weighted.sum(0).clamp_min(torch.finfo(probs.dtype).tiny)
+    return 1.0 - ((weighted * probs).sum(0) / mass).mean()
+
+
+def _row_entropy(log_probs: Tensor) -> Tensor:
+    return -(log_probs.exp() * log_probs).sum(1)

@@ -1,0 +1,143 @@
+"""Losses on the squares of target predictions: MaxSquare, CWSM, NSM."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from equida.losses.closed import checked, from_closed_form, in_range, positive, relative_prior
+
+
+def max_square(logits: Tensor) -> Tensor:
+    """Maximum squares: minus the mean over rows of the sum of squared probabilities.
+
+    MS(P) = -1/B sum_ic P_ic^2   (Chen et al. 2019, in the scale of Zhang et al. 2022, Eq. 2)
+
+    Every one-hot matrix is a minimum, also one in which all rows fall into one class. Value in
+    [-1, -1/C]; lower is better.
+
+    >>> max_square(torch.zeros(3, 4))
+    tensor(-0.2500)
+    """
+    return -checked(logits).softmax(1).square().sum(1).mean()
+
+
+def iw_max_square(logits: Tensor, ratio: float = 0.2) -> Tensor:
+    """Maximum squares with rare predictions weighted up: -1/C sum_i w_i sum_c P_ic^2.
+
+    w_i = 1 / max(h_i^ratio B^(1-ratio), 1), where h_i counts the rows with the same predicted class
+    as row i; no gradient flows through it (Chen et al. 2019, Eq. 13, with the batch as the image).
+    Value in [-1, 0); lower is better.
+
+    Args:
+        logits: target predictions, (batch, classes).
+        ratio: pressure towards rare classes, in [0, 1].
+
+    >>> iw_max_square(torch.eye(2)[[0, 0, 0, 1]] * 50)
+    tensor(-0.5621)
+    """
+    in_range("ratio", ratio, 0.0, 1.0)
+    probs = checked(logits).softmax(1)
+    predicted = probs.argmax(1)
+    alike = (predicted[:, None] == predicted).sum(1).to(probs.dtype)
+    weights = 1.0 / (alike**ratio * probs.shape[0] ** (1.0 - ratio)).clamp_min(1.0)
+    return -(weights * probs.square().sum(1)).sum() / probs.shape[1]
+
+
+def cwsm(logits: Tensor, r: float = 0.5, prior: Tensor | Sequence[float] | None = None) -> Tensor:
+    """Class weighted squares maximization: minus CWS of the softmax of `logits`.
+
+    CWS(P) = 1/C sum_c (sum_i P_ic^2) / (sum_i P_ic)^r   (Zhang et al. 2022, Eq. 8)
+
+    Each class counts by the inverse of its soft size, so the minimum is attained at one-hot rows
+    with balanced classes (0 < r < 1). Value in [-(B/C)^(1-r), 0); lower is better.
+
+    Args:
+        logits: target predictions, (batch, classes).
+        r: pressure towards equal class sizes, in [0, 1]; 0 is MaxSquare up to a constant, and at 1
+            only the number of non-empty classes counts, not their sizes.
+        prior: known shares of the classes in the target. Class c's term is multiplied by
+            (C p_c)^r, which moves the minimum to class sizes in proportion to p.
+
+    >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
+    >>> bool(cwsm(balanced) < cwsm(collapsed))
+    True
+    """
+    in_range("r", r, 0.0, 1.0)
+    logits = checked(logits)
+    weights = None if prior is None else relative_prior(prior, logits) ** r
+    return from_closed_form(_cwsm, logits, float(r), weights)
+
+
+def _cwsm(logits: Tensor, r: float, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+    classes = logits.shape[1]
+    probs = logits.softmax(1)
+    # An absent class has size 0 and no squares: the floor makes its term 0, as in the limit.
+    sizes = probs.sum(0).clamp_min(torch.finfo(probs.dtype).tiny)
+    scale = sizes.pow(-r) if weights is None else sizes.pow(-r) * weights
+    terms = probs.square().sum(0) * scale
+    by_probs = torch.addcmul(terms / sizes * (r / classes), probs, scale, value=-2.0 / classes)
+    return terms.sum() / -classes, _through_softmax(by_probs, probs)
+
+
+def nsm(
+    logits: Tensor,
+    r: float = 0.5,
+    alpha: float = 1.0,
+    eps: float | None = None,
+    prior: Tensor | Sequence[float] | None = None,
+) -> Tensor:
+    """Normalized squares maximization: minus NS of the softmax of `logits`.
+
+    NS(P) = S / (O_r + alpha S) + eps S,  S = sum_ic P_ic^2,
+    O_r = sum over pairs i != j of (sum_c P_ic P_jc)^r   (Zhang et al. 2022, Eq. 12)
+
+    Two rows that may be of the same class cost; so for 0 < r <= 1 the minimum is attained at
+    one-hot rows with balanced classes. Value in [-(1/alpha + eps B), 0); lower is better.
+
+    Args:
+        logits: target predictions, (batch, classes).
+        r: pressure towards equal class sizes, in [0, 1]; 0 leaves none.
+        alpha: above 0; larger values flatten the gradient near the minimum.
+        eps: weight of S alone; None is 1e-6 where batch < classes, where rows with disjoint
+            supports would otherwise do as well as one-hot rows, and 0 elsewhere.
+        prior: known shares of the classes in the target; the pair term becomes
+            sum_c P_ic P_jc / (C p_c). Over one-hot rows the minimum then has class sizes n_c with
+            n_c - 1/2 in proportion to p_c^r.
+
+    >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
+    >>> nsm(balanced), nsm(collapsed)
+    (tensor(-1.), tensor(-0.5000))
+    """
+    in_range("r", r, 0.0, 1.0)
+    positive("alpha", alpha)
+    logits = checked(logits)
+    if eps is None:
+        eps = 1e-6 if logits.shape[0] < logits.shape[1] else 0.0
+    in_range("eps", eps, 0.0, 1.0)
+    scale = None if prior is None else 1.0 / relative_prior(prior, logits)
+    return from_closed_form(_nsm, logits, float(r), float(alpha), float(eps), scale)
+
+
+def _nsm(
+    logits: Tensor, r: float, alpha: float, eps: float, scale: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    probs = logits.softmax(1)
+    squares = probs.square().sum()
+    scaled = probs if scale is None else probs * scale
+    gram = (probs @ scaled.mT).fill_diagonal_(0.0)
+    powers = gram.pow(r)
+    # G^(r-1) without its pole: where G is 0 the bounded gradient by the logits is 0 too.
+    slopes = powers / gram.clamp_min(torch.finfo(gram.dtype).tiny)
+    pairs = powers.sum()
+    denominator = pairs + alpha * squares
+    by_probs = (slopes @ scaled) * (2.0 * r * squares / denominator**2)
+    by_probs = by_probs - probs * (2.0 * pairs / denominator**2 + 2.0 * eps)
+    value = -squares / denominator - eps * squares
+    return value, _through_softmax(by_probs, probs)
+
+
+def _through_softmax(by_probs: Tensor, probs: Tensor) -> Tensor:
+    """The gradient by the logits of what has the gradient `by_probs` by their softmax."""
+    gradient: Tensor = torch.ops.aten._softmax_backward_data(by_probs, probs, 1, probs.dtype)
+    return gradient

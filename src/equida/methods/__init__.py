@@ -1,0 +1,1 @@
+"""Methods: source cross-entropy plus losses or alignment plus their own heads; one file each."""

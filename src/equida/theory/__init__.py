@@ -1,0 +1,1 @@
+"""The paper's theorems, example tables and surfaces, recomputed."""

@@ -1,0 +1,68 @@
+"""The import directions of the house, and what importing the losses costs."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import equida
+
+ROOT = Path(equida.__file__).parent
+
+# A package may import the ones it lists, itself, and the two modules that everybody may use.
+ALLOWED = {
+    "losses": set(),
+    "alignment": set(),
+    "models": set(),
+    "data": set(),
+    "evaluation": set(),
+    "theory": {"losses", "evaluation"},
+    "methods": {"losses", "alignment"},
+    "training": {"methods", "losses", "alignment", "models", "data", "evaluation"},
+    "bench": {"training", "methods", "models", "data", "evaluation"},
+    "estimator": {"training", "methods", "models", "data", "evaluation"},
+    "report": {"bench", "training", "methods", "data", "evaluation", "theory"},
+    "cli": None,
+}
+EVERYBODY = {"errors", "registry", "__version__"}
+
+
+def _imported(path: Path) -> set[str]:
+    """Names directly below `equida` that a module imports, also inside its functions."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "equida":
+                names |= {f"equida.{alias.name}" for alias in node.names}
+            elif node.module:
+                names.add(node.module)
+    return {name.split(".")[1] for name in names if name.startswith("equida.")}
+
+
+def test_imports_point_one_way() -> None:
+    for path in ROOT.rglob("*.py"):
+        package = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if package in ("__init__", "__main__", "errors", "registry"):
+            continue
+        allowed = ALLOWED[package]
+        if allowed is not None:
+            wrong = _imported(path) - allowed - EVERYBODY - {package}
+            assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
+
+
+def test_importing_the_losses_imports_torch_and_nothing_else() -> None:
+    code = "import sys, equida.losses; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = set(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
+    heavy = {
+        "torchvision", "timm", "pandas", "matplotlib", "sklearn", "lightning_fabric", "lightning",
+        "tyro", "rich", "safetensors", "PIL", "plotly", "optuna", "joblib", "scipy",
+    }  # fmt: skip
+    assert "torch" in loaded
+    assert not loaded & heavy
