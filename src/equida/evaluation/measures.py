@@ -38,7 +38,8 @@ def nuclear_norm(probs: Tensor) -> Tensor:
     >>> nuclear_norm(torch.eye(2)[[0, 0, 1, 1]])
     tensor(2.8284)
     """
-    return torch.linalg.svdvals(probs).sum(-1)
+    singular: Tensor = torch.linalg.svdvals(probs)
+    return singular.sum(-1)
 
 
 def class_weighted_squares(probs: Tensor, r: float = 0.5, prior: Tensor | None = None) -> Tensor:

@@ -56,12 +56,43 @@ def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:
     return shares * classes
 
 
-class ClosedForm(torch.autograd.Function):
-    """A loss whose gradient is computed with its value, where all that it needs is at hand.
+def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any) -> Tensor:
+    """The scalar loss whose value and gradient `compute(logits, *arguments)` gives.
 
-    Backward is then one multiplication. Where a gradient of the gradient is asked for, backward
-    computes it again from the logits, as differentiable operations.
+    The gradient is computed with the value, where all that it needs is at hand; backward is then
+    one multiplication. Where a gradient of the gradient is asked for, backward computes it again
+    from the logits, as differentiable operations.
     """
+    if torch.is_autocast_enabled(logits.device.type):
+        with torch.autocast(logits.device.type, enabled=False):
+            return from_closed_form(compute, logits, *arguments)
+    value: Tensor
+    if torch._C._are_functorch_transforms_active():
+        value, _ = _Transformable.apply(compute, logits, *arguments)
+    else:
+        value = _ClosedForm.apply(compute, logits, *arguments)
+    return value
+
+
+class _ClosedForm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, compute: ValueAndGradient, logits: Tensor, *arguments: Any) -> Tensor:
+        value, gradient = compute(logits, *arguments)
+        ctx.compute, ctx.arguments = compute, arguments
+        ctx.gradient = gradient
+        ctx.save_for_backward(logits)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad_value: Tensor) -> Any:
+        gradient = ctx.gradient
+        if torch.is_grad_enabled():
+            _, gradient = ctx.compute(*ctx.saved_tensors, *ctx.arguments)
+        return None, gradient * grad_value, *(None,) * len(ctx.arguments)
+
+
+class _Transformable(torch.autograd.Function):
+    """The same for `vmap` and `torch.func`, which want the context apart; costs more per call."""
 
     generate_vmap_rule = True
 
@@ -80,13 +111,10 @@ class ClosedForm(torch.autograd.Function):
         logits, gradient = ctx.saved_tensors
         if torch.is_grad_enabled():
             _, gradient = ctx.compute(logits, *ctx.arguments)
-        return None, grad_value * gradient, *[None] * len(ctx.arguments)
+        return None, gradient * grad_value, *(None,) * len(ctx.arguments)
 
 
-def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any) -> Tensor:
-    """The scalar loss whose value and gradient `compute(logits, *arguments)` gives."""
-    if torch.is_autocast_enabled(logits.device.type):
-        with torch.autocast(logits.device.type, enabled=False):
-            return from_closed_form(compute, logits, *arguments)
-    value: Tensor = ClosedForm.apply(compute, logits, *arguments)[0]  # type: ignore[no-untyped-call]
-    return value
+def through_softmax(by_probs: Tensor, probs: Tensor) -> Tensor:
+    """The gradient by the logits of what has the gradient `by_probs` by their softmax."""
+    gradient: Tensor = torch._softmax_backward_data(by_probs, probs, 1, probs.dtype)
+    return gradient

@@ -49,9 +49,10 @@ def mcc(logits: Tensor, temperature: float = 2.5) -> Tensor:
     tensor(0.7500)
     """
     positive("temperature", temperature)
-    log_probs = (checked(logits) / temperature).log_softmax(1)
-    probs = log_probs.exp()
-    certainty = 1.0 + (-_row_entropy(log_probs.detach())).exp()
+    probs = (checked(logits) / temperature).softmax(1)
+    fixed = probs.detach()
+    # The authors' entropy: with a constant inside the logarithm, which only these weights see.
+    certainty = 1.0 + (fixed * (fixed + 1e-5).log()).sum(1).exp()
     weighted = probs * (certainty / certainty.mean())[:, None]
     # The rows of the class correlation Q^T diag(w) Q sum to sum_i w_i Q_ic, so only its diagonal
     # is needed.

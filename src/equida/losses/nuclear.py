@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from equida.losses.closed import checked, from_closed_form
+from equida.losses.closed import checked, from_closed_form, through_softmax
 
 Normalize = Literal["batch", "min", "sqrt", "sum"]
 
@@ -38,15 +38,45 @@ def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
     }
     if normalize not in divisors:
         raise ValueError(f"normalize is {normalize!r}; it must be one of {', '.join(divisors)}")
-    return from_closed_form(_bnm, logits, divisors[normalize])
+    scale = -1.0 / divisors[normalize]
+    try:
+        # The smaller problem has more operations around it, which a small matrix does not repay.
+        if logits.dtype == torch.float64 or logits.numel() <= 2048:
+            singular: Tensor = torch.linalg.svdvals(logits.softmax(1))
+            return singular.sum() * scale
+        return from_closed_form(_through_gram, logits, scale)
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        raise _explained(error, logits) from error
 
 
-def _bnm(logits: Tensor, divisor: float) -> tuple[Tensor, Tensor]:
-    probs = logits.softmax(1)
-    u, s, vh = torch.linalg.svd(probs, full_matrices=False)
-    by_probs = (u @ vh) / -divisor
-    gradient = torch.ops.aten._softmax_backward_data(by_probs, probs, 1, probs.dtype)
-    return s.sum() / -divisor, gradient
+def _through_gram(logits: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """||P||_* and its gradient U V^T from the smaller of P P^T and P^T P, in float64.
+
+    U V^T = (P P^T)^(-1/2) P = P (P^T P)^(-1/2). Squaring costs half of the digits, which float64
+    has to spare for a float32 result.
+    """
+    exact = logits.softmax(1, dtype=torch.float64)
+    tall = exact.shape[0] > exact.shape[1]
+    values, vectors = torch.linalg.eigh(exact.mT @ exact if tall else exact @ exact.mT)
+    # The floor fades out the directions below the noise of the squared matrix: of the subgradients
+    # in the null space of P, 0 is the one that every machine agrees on.
+    inverse = values.clamp_min(1e-14 * exact.shape[0]).rsqrt() * scale
+    root = (vectors * inverse) @ vectors.mT
+    by_probs = exact @ root if tall else root @ exact
+    gradient = through_softmax(by_probs.to(logits.dtype), exact.to(logits.dtype))
+    return (values @ inverse).to(logits.dtype), gradient
+
+
+def _explained(error: Exception, logits: Tensor) -> Exception:
+    """The error that names a non-finite logit as the cause, if there is one."""
+    bad = (~logits.isfinite()).nonzero()
+    if len(bad) == 0:
+        return error
+    row, column = bad[0].tolist()
+    return ValueError(
+        f"logits hold {len(bad)} non-finite value(s), the first {logits[row, column].item()} at "
+        f"row {row}, class {column}; the network has diverged: lower the learning rate or clip"
+    )
 
 
 def fbnm(logits: Tensor) -> Tensor:
@@ -60,4 +90,5 @@ def fbnm(logits: Tensor) -> Tensor:
     """
     probs = checked(logits).softmax(1)
     norms = torch.linalg.vector_norm(probs, dim=0)
-    return -norms.topk(min(probs.shape)).values.mean()
+    largest: Tensor = norms.topk(min(probs.shape)).values
+    return -largest.mean()

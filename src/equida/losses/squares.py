@@ -1,11 +1,19 @@
 """Losses on the squares of target predictions: MaxSquare, CWSM, NSM."""
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from equida.losses.closed import checked, from_closed_form, in_range, positive, relative_prior
+from equida.losses.closed import (
+    checked,
+    from_closed_form,
+    in_range,
+    positive,
+    relative_prior,
+    through_softmax,
+)
 
 
 def max_square(logits: Tensor) -> Tensor:
@@ -19,7 +27,8 @@ def max_square(logits: Tensor) -> Tensor:
     >>> max_square(torch.zeros(3, 4))
     tensor(-0.2500)
     """
-    return -checked(logits).softmax(1).square().sum(1).mean()
+    logits = checked(logits)
+    return logits.softmax(1).square().sum() / -logits.shape[0]
 
 
 def iw_max_square(logits: Tensor, ratio: float = 0.2) -> Tensor:
@@ -41,7 +50,8 @@ def iw_max_square(logits: Tensor, ratio: float = 0.2) -> Tensor:
     predicted = probs.argmax(1)
     alike = (predicted[:, None] == predicted).sum(1).to(probs.dtype)
     weights = 1.0 / (alike**ratio * probs.shape[0] ** (1.0 - ratio)).clamp_min(1.0)
-    return -(weights * probs.square().sum(1)).sum() / probs.shape[1]
+    total: Tensor = (weights * probs.square().sum(1)).sum()
+    return total / -probs.shape[1]
 
 
 def cwsm(logits: Tensor, r: float = 0.5, prior: Tensor | Sequence[float] | None = None) -> Tensor:
@@ -77,7 +87,7 @@ def _cwsm(logits: Tensor, r: float, weights: Tensor | None) -> tuple[Tensor, Ten
     scale = sizes.pow(-r) if weights is None else sizes.pow(-r) * weights
     terms = probs.square().sum(0) * scale
     by_probs = torch.addcmul(terms / sizes * (r / classes), probs, scale, value=-2.0 / classes)
-    return terms.sum() / -classes, _through_softmax(by_probs, probs)
+    return terms.sum() / -classes, through_softmax(by_probs, probs)
 
 
 def nsm(
@@ -102,8 +112,8 @@ def nsm(
         eps: weight of S alone; None is 1e-6 where batch < classes, where rows with disjoint
             supports would otherwise do as well as one-hot rows, and 0 elsewhere.
         prior: known shares of the classes in the target; the pair term becomes
-            sum_c P_ic P_jc / (C p_c). Over one-hot rows the minimum then has class sizes n_c with
-            n_c - 1/2 in proportion to p_c^r.
+            sum_c P_ic P_jc / (C p_c). The minimum then has class sizes n_c with n_c - 1/2 in
+            proportion to p_c^r: to aim at shares q, pass p in proportion to q^(1/r).
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> nsm(balanced), nsm(collapsed)
@@ -114,9 +124,11 @@ def nsm(
     logits = checked(logits)
     if eps is None:
         eps = 1e-6 if logits.shape[0] < logits.shape[1] else 0.0
-    in_range("eps", eps, 0.0, 1.0)
+    in_range("eps", eps, 0.0, math.inf)
     scale = None if prior is None else 1.0 / relative_prior(prior, logits)
-    return from_closed_form(_nsm, logits, float(r), float(alpha), float(eps), scale)
+    # G^r counts where G itself has underflowed: 1e-45 to the 0.25 is 2e-11, to the 0.05 it is 6e-3.
+    compute = _nsm_in_logarithms if 0.0 < r < 0.25 else _nsm
+    return from_closed_form(compute, logits, float(r), float(alpha), float(eps), scale)
 
 
 def _nsm(
@@ -124,20 +136,72 @@ def _nsm(
 ) -> tuple[Tensor, Tensor]:
     probs = logits.softmax(1)
     squares = probs.square().sum()
-    scaled = probs if scale is None else probs * scale
-    gram = (probs @ scaled.mT).fill_diagonal_(0.0)
-    powers = gram.pow(r)
-    # G^(r-1) without its pole: where G is 0 the bounded gradient by the logits is 0 too.
-    slopes = powers / gram.clamp_min(torch.finfo(gram.dtype).tiny)
-    pairs = powers.sum()
+    pairs, pairs_by_probs = _pairs(probs, r, scale)
+    value, by_squares, by_pairs = _normalized(squares, pairs, alpha, eps)
+    by_probs = torch.addcmul(pairs_by_probs * by_pairs, probs, 2.0 * by_squares)
+    return value, through_softmax(by_probs, probs)
+
+
+def _normalized(
+    squares: Tensor, pairs: Tensor, alpha: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """-(S / (O + alpha S) + eps S) and its derivatives by S and by O."""
     denominator = pairs + alpha * squares
-    by_probs = (slopes @ scaled) * (2.0 * r * squares / denominator**2)
-    by_probs = by_probs - probs * (2.0 * pairs / denominator**2 + 2.0 * eps)
-    value = -squares / denominator - eps * squares
-    return value, _through_softmax(by_probs, probs)
+    inverse = denominator.pow(-2)
+    return -squares / denominator - eps * squares, -pairs * inverse - eps, squares * inverse
 
 
-def _through_softmax(by_probs: Tensor, probs: Tensor) -> Tensor:
-    """The gradient by the logits of what has the gradient `by_probs` by their softmax."""
-    gradient: Tensor = torch.ops.aten._softmax_backward_data(by_probs, probs, 1, probs.dtype)
-    return gradient
+def _pairs(probs: Tensor, r: float, scale: Tensor | None) -> tuple[Tensor, Tensor]:
+    """O_r = sum over i != j of (sum_c scale_c P_ic P_jc)^r, and its gradient by P."""
+    scaled = probs if scale is None else probs * scale
+    if r == 0.0:
+        rows = probs.shape[0]
+        return probs.new_tensor(rows * (rows - 1)), torch.zeros_like(probs)
+    if r == 1.0:
+        others = scaled.sum(0) - scaled
+        return (probs * others).sum(), 2.0 * others
+    gram = _gram(probs if scale is None else probs * scale.sqrt())
+    gram.diagonal().zero_()
+    powers = gram.pow(r)
+    # G^(r-1) without its pole: where G underflows, so does the gradient by the logits, which is
+    # bounded by r G^r.
+    slopes = powers / gram.clamp_min(torch.finfo(gram.dtype).tiny)
+    return powers.sum(), (slopes @ scaled) * (2.0 * r)
+
+
+def _gram(rows: Tensor) -> Tensor:
+    """rows @ rows.T; where it is large, what symmetry gives twice is computed once."""
+    if rows.shape[0] < 512:
+        return rows @ rows.mT
+    upper, lower = rows.chunk(2)
+    across = upper @ lower.mT
+    return torch.cat(
+        [torch.cat([_gram(upper), across], 1), torch.cat([across.mT, _gram(lower)], 1)]
+    )
+
+
+def _nsm_in_logarithms(
+    logits: Tensor, r: float, alpha: float, eps: float, scale: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """`_nsm` with log G instead of G, for powers that outlive the underflow of G.
+
+    With R_ij the distribution in proportion to scale_c P_ic P_jc, the gradient of O_r by row i of
+    the logits is 2 r sum_j G_ij^r (R_ij - P_i). Costs B^2 C exponentials, in blocks of rows.
+    """
+    log_probs = logits.log_softmax(1)
+    probs = log_probs.exp()
+    scaled = log_probs if scale is None else log_probs + scale.log()
+    rows, classes = logits.shape
+    everyone = torch.arange(rows, device=logits.device)
+    powers, by_logits = [], []
+    for block in torch.split(everyone, max(1, 2**24 // (rows * classes))):
+        joint = log_probs[block][:, None] + scaled
+        log_gram = joint.logsumexp(2)
+        power = torch.where(block[:, None] == everyone, 0.0, (r * log_gram).exp())
+        meeting = (power[..., None] * (joint - log_gram[..., None]).exp()).sum(1)
+        powers.append(power.sum(1))
+        by_logits.append(meeting - powers[-1][:, None] * probs[block])
+    squares = probs.square().sum()
+    value, by_squares, by_pairs = _normalized(squares, torch.cat(powers).sum(), alpha, eps)
+    from_squares = through_softmax(probs * (2.0 * by_squares), probs)
+    return value, from_squares + torch.cat(by_logits) * (2.0 * r * by_pairs)

@@ -1,0 +1,1 @@
+"""Speed as ratios: every figure is measured beside its named baseline, interleaved, in one run."""

@@ -1,0 +1,25 @@
+"""`python -m benchmarks [NAME ...]`: run the named benchmarks, or all of them."""
+
+import importlib
+import pkgutil
+import sys
+
+import benchmarks
+
+SUPPORT = {"__main__", "timing"}
+
+
+def main(names: list[str]) -> int:
+    known = sorted({module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - SUPPORT)
+    unknown = set(names) - set(known)
+    if unknown:
+        print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
+        return 2
+    for name in names or known:
+        print(f"== {name}")
+        importlib.import_module(f"benchmarks.{name}").run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
