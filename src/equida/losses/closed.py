@@ -68,9 +68,9 @@ def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any)
             return from_closed_form(compute, logits, *arguments)
     value: Tensor
     if torch._C._are_functorch_transforms_active():
-        value, _ = _Transformable.apply(compute, logits, *arguments)
+        value, _ = _Transformable.apply(compute, logits, *arguments)  # type: ignore[no-untyped-call]
     else:
-        value = _ClosedForm.apply(compute, logits, *arguments)
+        value = _ClosedForm.apply(compute, logits, *arguments)  # type: ignore[no-untyped-call]
     return value
 
 
