@@ -4,8 +4,10 @@ A verb's module holds a dataclass `Arguments` whose fields are its flags (their 
 help), and `run(arguments) -> int`, whose result is the exit code.
 """
 
+import contextlib
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -52,14 +54,35 @@ def _dispatch(arguments: list[str]) -> int:
         hint = f"did you mean {close[0]!r}?" if close else f"it is one of: {', '.join(VERBS)}"
         raise InputError(f"{verb!r} is not a command; {hint}")
     module = importlib.import_module(f"equida.cli.{verb}")
-    return int(module.run(parse(module.Arguments, verb, rest)))
+    # A verb whose flags depend on what is asked for makes its dataclass from the arguments.
+    arguments_of = getattr(module, "arguments_for", lambda _: module.Arguments)
+    return int(module.run(parse(arguments_of(rest), verb, rest)))
 
 
 def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
-    """The verb's dataclass, filled from the command line by tyro."""
+    """The verb's dataclass, filled from the command line by tyro; its complaints on one line."""
     import tyro
 
-    return tyro.cli(arguments, prog=f"equida {verb}", description=arguments.__doc__, args=argv)
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(
+                arguments, prog=f"equida {verb}", description=arguments.__doc__, args=argv
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise InputError(f"{_one_line(complaint.getvalue())}; see equida {verb} --help") from None
+
+
+def _one_line(box: str) -> str:
+    """What a framed complaint says: its first sentence, and the option that may be meant."""
+    lines = [line.strip(" │╭╮╰╯─") for line in box.splitlines()[1:]]
+    said = next((line for line in lines if line), "bad arguments").rstrip(".")
+    if "Perhaps you meant:" in lines:
+        meant = lines[lines.index("Perhaps you meant:") + 1].split()
+        said += f"; did you mean {next(word for word in meant if word.startswith('--'))}?"
+    return said[0].lower() + said[1:]
 
 
 def _usage() -> str:

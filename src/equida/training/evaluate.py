@@ -1,0 +1,133 @@
+"""What an evaluation records: accuracies, equity, discriminability, label-free scores."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from equida.data.loading import AnyTransform, eval_batches
+from equida.evaluation import discriminability, equity
+from equida.evaluation.accuracy import accuracy, confusion_matrix, mean_class_accuracy
+from equida.evaluation.validators import TARGET_VALIDATORS
+from equida.training.objective import Objective
+
+VALIDATORS = ("source_accuracy", *TARGET_VALIDATORS)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What the network says of every sample of a domain, in order."""
+
+    log_probs: Tensor
+    labels: Tensor
+    """-1 where unknown."""
+
+    def confusion(self) -> Tensor | None:
+        """Counts by true and predicted class, or None without labels."""
+        if not bool((self.labels >= 0).any()):
+            return None
+        classes = self.log_probs.shape[1]
+        return confusion_matrix(self.log_probs.argmax(1), self.labels, classes)
+
+
+@contextmanager
+def evaluating(objective: Objective) -> Iterator[None]:
+    """Evaluation mode inside, the mode it was in outside."""
+    training = objective.training
+    objective.eval()
+    try:
+        yield
+    finally:
+        objective.train(training)
+
+
+def predict(
+    objective: Objective,
+    domain: Any,
+    transform: AnyTransform | None,
+    *,
+    batch_size: int,
+    workers: int = 0,
+    fabric: Fabric | None = None,
+) -> Predictions:
+    """The predictions for a domain; several processes share the work.
+
+    A transform that gives several crops of an image (ten-crop) has their probabilities averaged.
+    """
+    ranks, rank = (fabric.world_size, fabric.global_rank) if fabric else (1, 0)
+    share = range(len(domain) * rank // ranks, len(domain) * (rank + 1) // ranks)
+    mine = domain if ranks == 1 else domain.select(share)
+    log_probs, labels = [], []
+    example = next(objective.parameters())
+    with torch.inference_mode(), evaluating(objective):
+        for batch in eval_batches(mine, transform, batch_size, workers=workers):
+            x = batch.x.to(example.device, example.dtype, non_blocking=True)
+            log_probs.append(_log_probs(objective, x, fabric).cpu())
+            labels.append(batch.labels)
+    gathered = [(torch.cat(log_probs), torch.cat(labels))] if log_probs else []
+    if ranks > 1:
+        shares: list[Any] = [None] * ranks
+        dist.all_gather_object(shares, gathered)
+        gathered = [pair for pairs in shares for pair in pairs]
+    return Predictions(
+        torch.cat([pair[0] for pair in gathered]),
+        torch.cat([pair[1] for pair in gathered]),
+    )
+
+
+def _log_probs(objective: Objective, x: Tensor, fabric: Fabric | None) -> Tensor:
+    crops = x.shape[1] if x.ndim == 5 else 1
+    flat = x.flatten(0, 1) if crops > 1 else x
+    if fabric is None:
+        _, logits = objective.predict(flat)
+    else:
+        with fabric.autocast():
+            _, logits = objective.predict(flat)
+    log_probs = logits.float().log_softmax(1)
+    if crops > 1:
+        log_probs = log_probs.exp().view(-1, crops, log_probs.shape[1]).mean(1).log()
+    return log_probs
+
+
+def measure(target: Predictions, source: Predictions | None) -> dict[str, float]:
+    """The figures of one evaluation; those that need target labels are absent without them."""
+    probs = target.log_probs.exp()
+    figures = {
+        "equity": float(equity(probs)),
+        "equity_soft": float(equity(probs, "soft")),
+        "discriminability": float(discriminability(probs)),
+    }
+    confusion = target.confusion()
+    if confusion is not None:
+        figures["accuracy"] = accuracy(confusion)
+        figures["mean_class_accuracy"] = mean_class_accuracy(confusion)
+    if source is not None and (seen := source.confusion()) is not None:
+        figures["source_accuracy"] = accuracy(seen)
+    return figures | {
+        name: score(target.log_probs) for name, score in TARGET_VALIDATORS.items()
+    }
+
+
+def picks(
+    history: Sequence[Mapping[str, float]], metric: str
+) -> dict[str, Mapping[str, float]]:
+    """The evaluation that each validator would have picked, and the oracle's, by `metric`.
+
+    The oracle looks at target labels: it says how much a perfect validator could have gained. Of
+    equal scores the latest evaluation is picked.
+    """
+    chosen = {
+        name: max(history, key=lambda figures: (figures[name], figures["step"]))
+        for name in VALIDATORS
+        if name in history[-1]
+    }
+    if metric in history[-1]:
+        chosen["oracle"] = max(
+            history, key=lambda figures: (figures[metric], figures["step"])
+        )
+    return chosen

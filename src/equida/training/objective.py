@@ -1,0 +1,54 @@
+"""What one step minimises: the network, the method, and source cross-entropy, in one module."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from equida.methods.base import Method, Output
+from equida.models.network import Network
+from equida.training.distributed import gather
+
+
+class Objective(nn.Module):
+    """The named terms of a step's loss; their sum is what backward is called on.
+
+    Source and target pass the network one after the other, as in the protocol, so that batch
+    normalisation sees one domain at a time. Without a source, the target terms alone remain.
+    """
+
+    def __init__(
+        self, network: Network, method: Method, label_smoothing: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.method = method
+        self.label_smoothing = label_smoothing
+
+    def forward(
+        self,
+        source: Tensor | None,
+        labels: Tensor | None,
+        target: Tensor,
+        progress: float,
+    ) -> dict[str, Tensor]:
+        if source is None or labels is None:
+            seen = self._output(target)
+            return self.method(seen, seen.logits.new_empty(0), seen, progress)  # type: ignore[no-any-return]
+        learned, labels = self._output(source), gather(labels)
+        terms: dict[str, Tensor] = self.method(
+            learned, labels, self._output(target), progress
+        )
+        if self.method.owns_cross_entropy:
+            return terms
+        loss = F.cross_entropy(
+            learned.logits, labels, label_smoothing=self.label_smoothing
+        )
+        return {"cross_entropy": loss} | terms
+
+    def _output(self, x: Tensor) -> Output:
+        features, logits = self.network(x)
+        return Output(gather(features), gather(logits))
+
+    def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Features and the logits that the method predicts with, of this process's samples."""
+        output = Output(*self.network(x))
+        return output.features, self.method.predict(output)

@@ -1,0 +1,58 @@
+"""The optimiser of the protocol: SGD with a faster head and the inverse-power schedule."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from equida.errors import InputError
+from equida.training.recipe import Recipe
+
+
+def freeze(backbone: nn.Module, what: str) -> None:
+    """Stop the gradient of backbone parameters: all of them, or those whose names start so."""
+    if not what:
+        return
+    prefixes = (
+        ("",) if what == "all" else tuple(part.strip() for part in what.split(","))
+    )
+    for prefix in prefixes:
+        names = [
+            name for name, _ in backbone.named_parameters() if name.startswith(prefix)
+        ]
+        if not names and what != "all":
+            known = sorted(
+                {name.split(".")[0] for name, _ in backbone.named_parameters()}
+            )
+            raise InputError(
+                f"freeze names {prefix!r}, with which no backbone parameter starts; "
+                f"the first parts are {', '.join(known)}"
+            )
+        for name, parameter in backbone.named_parameters():
+            if name.startswith(prefix):
+                parameter.requires_grad_(False)
+
+
+def sgd(
+    backbone: nn.Module, heads: Iterable[nn.Module], recipe: Recipe
+) -> torch.optim.SGD:
+    """SGD over the trainable parameters: the backbone, and the heads at their multiple."""
+    slow = [p for p in backbone.parameters() if p.requires_grad]
+    fast = [p for head in heads for p in head.parameters() if p.requires_grad]
+    groups = [{"params": slow, "multiplier": 1.0}] if slow else []
+    groups.append({"params": fast, "multiplier": recipe.head_multiplier})
+    return torch.optim.SGD(
+        groups,
+        lr=recipe.learning_rate,
+        momentum=recipe.momentum,
+        nesterov=recipe.momentum > 0,
+        weight_decay=recipe.weight_decay,
+        fused=True,
+    )
+
+
+def schedule(optimizer: torch.optim.Optimizer, recipe: Recipe, step: int) -> None:
+    """Set the learning rates of a step: lr (1 + gamma step)^-power, times each group's multiple."""
+    rate = recipe.learning_rate * (1.0 + recipe.gamma * step) ** -recipe.power
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["multiplier"]

@@ -1,0 +1,42 @@
+"""Opening the data that a run's config names."""
+
+from pathlib import Path
+
+from equida.data import Domain, Task, keep_readable, load_task, make_task, open_domain
+from equida.data.readable import Unreadable
+from equida.training.config import TaskSource
+
+
+def open_task(
+    where: TaskSource, classes: tuple[str, ...] | None = None
+) -> tuple[Task, Unreadable]:
+    """The task, and the unreadable samples that were left out because the user said so.
+
+    Args:
+        where: what to open.
+        classes: in source-free adaptation, the classes of the finished run.
+    """
+    if where.benchmark is not None:
+        opened = load_task(where.benchmark, where.source, where.target, where.data)
+        name: str | None = opened.name
+        source, target = opened.source, opened.target
+    elif where.source:
+        name, source, target = None, open_path(where.source), open_path(where.target)
+    else:
+        target = open_path(where.target)
+        target = (
+            target if target.labels is not None else target.relabel(classes or (), None)
+        )
+        checked, left_out = keep_readable(target, skip=where.skip_unreadable)
+        return Task(checked.name, checked, checked, classes or ()), left_out
+    source, left_out = keep_readable(source, skip=where.skip_unreadable)
+    target, more = keep_readable(target, skip=where.skip_unreadable)
+    return make_task(source, target, name=name), [*left_out, *more]
+
+
+def open_path(path: str) -> Domain:
+    """The domain at a path; `FILE:DOMAIN` picks one of a feature file's domains."""
+    file, colon, domain = path.rpartition(":")
+    if colon and file and not Path(path).exists():
+        return open_domain(file, domain=domain)
+    return open_domain(path)
