@@ -18,6 +18,10 @@ from equida.errors import InputError
 T = TypeVar("T")
 
 VERBS = {
+    "adapt": "adapt a classifier from a labelled source to an unlabelled target",
+    "predict": "label images with the classifier of a finished run",
+    "export": "write a run's classifier as safetensors and ONNX",
+    "rerun": "do a run again from its record and say whether the result is the same",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 

@@ -55,9 +55,7 @@ class Built:
 def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
     """Network, method, optimiser and transforms of a run."""
     recipe = config.recipe
-    objective, backbone = make_objective(
-        config, len(task.classes), row_shape(task.target)
-    )
+    objective, backbone = make_objective(config, len(task.classes), row_shape(task.target))
     network = objective.network
     freeze(network.backbone, recipe.freeze)
     if config.initial:
@@ -70,9 +68,7 @@ def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
         network.compile()
     source, held_out = (None, None) if config.initial else split(task.source, config)
     return Built(
-        dataclasses.replace(
-            config, weights_sha256=backbone.weights_sha256 if backbone else ""
-        ),
+        dataclasses.replace(config, weights_sha256=backbone.weights_sha256 if backbone else ""),
         objective,
         sgd(
             network.backbone,
@@ -90,9 +86,16 @@ def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
 
 
 def make_objective(
-    config: RunConfig, classes: int, shape: tuple[int, ...] | None
+    config: RunConfig, classes: int, shape: tuple[int, ...] | None, *, pretrained: bool = True
 ) -> tuple[Objective, Backbone | None]:
-    """Network and method, freshly initialised; `shape` is that of a row, None for images."""
+    """Network and method, freshly initialised.
+
+    Args:
+        config: the run.
+        classes: how many classes.
+        shape: of a row; None for images.
+        pretrained: False where the backbone's weights will be replaced anyhow.
+    """
     recipe, backbone = config.recipe, None
     if config.backbone == "none":
         if shape is None or len(shape) != 1:
@@ -108,7 +111,9 @@ def make_objective(
                 f"rows are features already; backbone {config.backbone!r} is for images"
             )
         weights = Path(config.weights) if config.weights else None
-        backbone = load_backbone(config.backbone, weights=weights)
+        backbone = load_backbone(
+            config.backbone, weights=weights if pretrained else None, pretrained=pretrained
+        )
         module, width = backbone.module, backbone.width
     network = Network(
         module,
@@ -143,9 +148,7 @@ def training_view(backbone: Backbone | None, domain: Domain) -> Transform | None
     """The protocol's training transform for images of that domain; None for rows."""
     if backbone is None or isinstance(domain, ArrayDomain):
         return None
-    return train_transform(
-        domain.name, backbone.mean, backbone.std, backbone.input_size[1]
-    )
+    return train_transform(domain.name, backbone.mean, backbone.std, backbone.input_size[1])
 
 
 def testing_view(backbone: Backbone | None, domain: Domain) -> Transform | None:
@@ -163,14 +166,10 @@ def split(source: Domain, config: RunConfig) -> tuple[Domain, Domain]:
     """
     labels = source.labels
     if labels is None:
-        raise InputError(
-            f"source {source.name} has no labels; expected class folders or labels"
-        )
+        raise InputError(f"source {source.name} has no labels; expected class folders or labels")
     share = config.recipe.holdout
     if not share:
-        return source, source.select(
-            np.arange(0, len(source), -(-len(source) // SOURCE_SAMPLES))
-        )
+        return source, source.select(np.arange(0, len(source), -(-len(source) // SOURCE_SAMPLES)))
     generator = np.random.default_rng(config.seed)
     kept: list[int] = []
     for label in np.unique(labels):

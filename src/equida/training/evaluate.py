@@ -108,14 +108,10 @@ def measure(target: Predictions, source: Predictions | None) -> dict[str, float]
         figures["mean_class_accuracy"] = mean_class_accuracy(confusion)
     if source is not None and (seen := source.confusion()) is not None:
         figures["source_accuracy"] = accuracy(seen)
-    return figures | {
-        name: score(target.log_probs) for name, score in TARGET_VALIDATORS.items()
-    }
+    return figures | {name: score(target.log_probs) for name, score in TARGET_VALIDATORS.items()}
 
 
-def picks(
-    history: Sequence[Mapping[str, float]], metric: str
-) -> dict[str, Mapping[str, float]]:
+def picks(history: Sequence[Mapping[str, float]], metric: str) -> dict[str, Mapping[str, float]]:
     """The evaluation that each validator would have picked, and the oracle's, by `metric`.
 
     The oracle looks at target labels: it says how much a perfect validator could have gained. Of
@@ -127,7 +123,5 @@ def picks(
         if name in history[-1]
     }
     if metric in history[-1]:
-        chosen["oracle"] = max(
-            history, key=lambda figures: (figures[metric], figures["step"])
-        )
+        chosen["oracle"] = max(history, key=lambda figures: (figures[metric], figures["step"]))
     return chosen

@@ -39,9 +39,7 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise InputError(
-                f"{self.path / name} is damaged ({error}); remove it"
-            ) from error
+            raise InputError(f"{self.path / name} is damaged ({error}); remove it") from error
 
     def append_log(self, line: Mapping[str, Any]) -> None:
         with self._writing(), (self.path / "log.jsonl").open("a") as log:
@@ -50,9 +48,7 @@ class RunFolder:
     def truncate_log(self, step: int) -> None:
         """Drop what was logged after `step`: a resumed run will log it again."""
         lines = [line for line in self.read_log() if line["step"] <= step]
-        self._replace(
-            "log.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode()
-        )
+        self._replace("log.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
 
     def read_log(self) -> list[dict[str, Any]]:
         """The lines of the log; a last line that a killed process left half written is dropped."""
@@ -74,13 +70,9 @@ class RunFolder:
         if not file.exists():
             return None
         try:
-            state: dict[str, Any] = torch.load(
-                file, map_location="cpu", weights_only=True
-            )
+            state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:
-            raise InputError(
-                f"{file} cannot be read ({error}); remove it to start anew"
-            ) from error
+            raise InputError(f"{file} cannot be read ({error}); remove it to start anew") from error
         return state
 
     def remove_checkpoint(self) -> None:
@@ -95,9 +87,7 @@ class RunFolder:
     ) -> None:
         from safetensors.torch import save
 
-        plain = {
-            key: value.detach().cpu().contiguous() for key, value in tensors.items()
-        }
+        plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
         self._replace(name, save(plain, dict(metadata or {})))
 
     def load_tensors(self, name: str) -> dict[str, Tensor]:

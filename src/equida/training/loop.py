@@ -64,11 +64,7 @@ def train(
     run = Progress(config, task, built, fabric, folder, observers)
     start = run.resume()
     draws = start * recipe.accumulate
-    sources = (
-        None
-        if built.source is None
-        else run.stream(built.source, built.source_view, draws)
-    )
+    sources = None if built.source is None else run.stream(built.source, built.source_view, draws)
     targets = run.stream(task.target, built.target_view, draws)
 
     for step in range(start, recipe.iterations):
@@ -78,9 +74,7 @@ def train(
             last = part == recipe.accumulate - 1
             with fabric.no_backward_sync(objective, enabled=not last):
                 terms = objective(*run.inputs(source, target), step / recipe.iterations)
-                fabric.backward(
-                    torch.stack(list(terms.values())).sum() / recipe.accumulate
-                )
+                fabric.backward(torch.stack(list(terms.values())).sum() / recipe.accumulate)
             run.note(step, terms, source, target)
         if recipe.clip:
             fabric.clip_gradients(objective, optimizer, max_norm=recipe.clip)
@@ -161,9 +155,7 @@ class Progress:
 
     def _log(self, done: int) -> None:
         names = list(self.pending[0][1])
-        values = torch.stack(
-            [torch.stack(list(terms.values())) for _, terms, _, _ in self.pending]
-        )
+        values = torch.stack([torch.stack(list(terms.values())) for _, terms, _, _ in self.pending])
         rows = values.double().cpu()
         bad = (~rows.isfinite()).nonzero()
         if len(bad):
@@ -188,9 +180,7 @@ class Progress:
             for index in batch.indices
         ]
         if self.folder:
-            self.folder.write_json(
-                "diverged.json", {"step": step, "term": term, "samples": files}
-            )
+            self.folder.write_json("diverged.json", {"step": step, "term": term, "samples": files})
         shown = ", ".join(files[:4])
         where = f" (all in {self.folder.path / 'diverged.json'})" if self.folder else ""
         return InputError(
@@ -201,9 +191,7 @@ class Progress:
 
     def _evaluate(self, done: int) -> None:
         self.predictions = self._predict(self.task.target)
-        source = (
-            None if self.built.held_out is None else self._predict(self.built.held_out)
-        )
+        source = None if self.built.held_out is None else self._predict(self.built.held_out)
         figures = {"step": float(done)} | measure(self.predictions, source)
         self.history.append(figures)
         if self.folder:

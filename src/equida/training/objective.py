@@ -15,9 +15,7 @@ class Objective(nn.Module):
     normalisation sees one domain at a time. Without a source, the target terms alone remain.
     """
 
-    def __init__(
-        self, network: Network, method: Method, label_smoothing: float = 0.0
-    ) -> None:
+    def __init__(self, network: Network, method: Method, label_smoothing: float = 0.0) -> None:
         super().__init__()
         self.network = network
         self.method = method
@@ -34,14 +32,10 @@ class Objective(nn.Module):
             seen = self._output(target)
             return self.method(seen, seen.logits.new_empty(0), seen, progress)  # type: ignore[no-any-return]
         learned, labels = self._output(source), gather(labels)
-        terms: dict[str, Tensor] = self.method(
-            learned, labels, self._output(target), progress
-        )
+        terms: dict[str, Tensor] = self.method(learned, labels, self._output(target), progress)
         if self.method.owns_cross_entropy:
             return terms
-        loss = F.cross_entropy(
-            learned.logits, labels, label_smoothing=self.label_smoothing
-        )
+        loss = F.cross_entropy(learned.logits, labels, label_smoothing=self.label_smoothing)
         return {"cross_entropy": loss} | terms
 
     def _output(self, x: Tensor) -> Output:

@@ -13,17 +13,11 @@ def freeze(backbone: nn.Module, what: str) -> None:
     """Stop the gradient of backbone parameters: all of them, or those whose names start so."""
     if not what:
         return
-    prefixes = (
-        ("",) if what == "all" else tuple(part.strip() for part in what.split(","))
-    )
+    prefixes = ("",) if what == "all" else tuple(part.strip() for part in what.split(","))
     for prefix in prefixes:
-        names = [
-            name for name, _ in backbone.named_parameters() if name.startswith(prefix)
-        ]
+        names = [name for name, _ in backbone.named_parameters() if name.startswith(prefix)]
         if not names and what != "all":
-            known = sorted(
-                {name.split(".")[0] for name, _ in backbone.named_parameters()}
-            )
+            known = sorted({name.split(".")[0] for name, _ in backbone.named_parameters()})
             raise InputError(
                 f"freeze names {prefix!r}, with which no backbone parameter starts; "
                 f"the first parts are {', '.join(known)}"
@@ -33,9 +27,7 @@ def freeze(backbone: nn.Module, what: str) -> None:
                 parameter.requires_grad_(False)
 
 
-def sgd(
-    backbone: nn.Module, heads: Iterable[nn.Module], recipe: Recipe
-) -> torch.optim.SGD:
+def sgd(backbone: nn.Module, heads: Iterable[nn.Module], recipe: Recipe) -> torch.optim.SGD:
     """SGD over the trainable parameters: the backbone, and the heads at their multiple."""
     slow = [p for p in backbone.parameters() if p.requires_grad]
     fast = [p for head in heads for p in head.parameters() if p.requires_grad]

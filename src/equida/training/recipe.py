@@ -74,14 +74,10 @@ class Recipe:
         for name, least in MINIMA.items():
             value = getattr(self, name)
             if not least <= value < math.inf:
-                raise InputError(
-                    f"{name} is {value}; it must be a number of at least {least:g}"
-                )
+                raise InputError(f"{name} is {value}; it must be a number of at least {least:g}")
         for name in ("dropout", "holdout", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
-                raise InputError(
-                    f"{name} is {getattr(self, name)}; it must be in [0, 1)"
-                )
+                raise InputError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
 
 
 MINIMA = {
@@ -158,7 +154,5 @@ def recipe(
     known = {field.name for field in dataclasses.fields(Recipe)}
     unknown = set(overrides or {}) - known
     if unknown:
-        raise InputError(
-            f"recipe has no field {sorted(unknown)[0]!r}; it has {sorted(known)}"
-        )
+        raise InputError(f"recipe has no field {sorted(unknown)[0]!r}; it has {sorted(known)}")
     return dataclasses.replace(chosen, **(overrides or {}))

@@ -3,14 +3,28 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from equida.data.transforms import Transform, evaluation_transform
 from equida.errors import InputError
+from equida.models.backbone import load_backbone
 from equida.training.build import make_objective
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
+
+
+class Classifier(nn.Module):
+    """Inputs to the logits that the run's method predicts with."""
+
+    def __init__(self, extractor: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.extractor = extractor
+        self.objective = objective
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, logits = self.objective.predict(self.extractor(x))
+        return logits
 
 
 @dataclass(frozen=True)
@@ -18,10 +32,12 @@ class Predictor:
     """The network of a finished run, in evaluation mode."""
 
     config: RunConfig
-    objective: Objective
+    module: Classifier
     classes: tuple[str, ...]
     view: Transform | None
-    """How images are prepared; None where the run was on rows."""
+    """How images are prepared; None where the run takes rows."""
+    shape: tuple[int, ...]
+    """Of one input."""
 
 
 def restore(folder: Path) -> Predictor:
@@ -30,13 +46,33 @@ def restore(folder: Path) -> Predictor:
     config = RunConfig.from_json(run.read_json("config.json"))
     classes = classes_of(folder)
     state = run.load_tensors("model.safetensors")
-    shape = None if config.backbone != "none" else (_row_width(state, config),)
-    objective, backbone = make_objective(config, len(classes), shape)
+    rows = None if config.backbone != "none" else (_row_width(state, config),)
+    objective, backbone = make_objective(config, len(classes), rows, pretrained=False)
     objective.load_state_dict(state)
-    view = None
-    if backbone is not None and backbone.input_size[0] == 3:
-        view = evaluation_transform(backbone.mean, backbone.std, backbone.input_size[1])
-    return Predictor(config, objective.eval(), classes, view)
+    extractor: nn.Module = nn.Identity()
+    if backbone is not None:
+        shape: tuple[int, ...] = backbone.input_size
+        view = evaluation_transform(backbone.mean, backbone.std, shape[1])
+    elif config.extractor is not None:
+        extractor, view, shape = _extractor(config)
+    else:
+        view, shape = None, rows or ()
+    module = Classifier(extractor, objective).eval()
+    return Predictor(config, module, classes, view, shape)
+
+
+def _extractor(config: RunConfig) -> tuple[nn.Module, Transform, tuple[int, ...]]:
+    """The backbone that made the run's features, if it is the same one here."""
+    made = config.extractor or {}
+    weights = Path(config.weights) if config.weights else None
+    backbone = load_backbone(made["backbone"], weights=weights)
+    if backbone.weights_sha256 != made["weights_sha256"]:
+        raise InputError(
+            f"the run's features were made with other weights of {made['backbone']} "
+            f"(SHA-256 {made['weights_sha256'][:12]}) than those found here "
+            f"({backbone.weights_sha256[:12]})"
+        )
+    return backbone.module, Transform.parse(made["transform"]), backbone.input_size
 
 
 def classes_of(folder: Path) -> tuple[str, ...]:
@@ -47,26 +83,14 @@ def classes_of(folder: Path) -> tuple[str, ...]:
 def finished(folder: Path) -> RunFolder:
     """The folder of a finished run, or an InputError that says what is missing."""
     if not folder.is_dir():
-        raise InputError(
-            f"{folder} is not a run folder; expected one made by equida adapt"
-        )
+        raise InputError(f"{folder} is not a run folder; expected one made by equida adapt")
     for name in ("config.json", "result.json", "model.safetensors"):
         if not (folder / name).exists():
-            state = (
-                "is unfinished"
-                if (folder / "config.json").exists()
-                else "is not a run folder"
-            )
-            raise InputError(
-                f"{folder} {state}: it has no {name}; run equida adapt to the end"
-            )
+            state = "is unfinished" if (folder / "config.json").exists() else "is not a run folder"
+            raise InputError(f"{folder} {state}: it has no {name}; run equida adapt to the end")
     return RunFolder(folder)
 
 
 def _row_width(state: dict[str, Tensor], config: RunConfig) -> int:
-    name = (
-        "network.bottleneck.0.weight"
-        if config.recipe.bottleneck
-        else "network.classifier.weight"
-    )
-    return int(state[name].shape[1])
+    layer = "bottleneck.0" if config.recipe.bottleneck else "classifier"
+    return int(state[f"network.{layer}.weight"].shape[1])

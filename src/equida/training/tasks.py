@@ -7,9 +7,7 @@ from equida.data.readable import Unreadable
 from equida.training.config import TaskSource
 
 
-def open_task(
-    where: TaskSource, classes: tuple[str, ...] | None = None
-) -> tuple[Task, Unreadable]:
+def open_task(where: TaskSource, classes: tuple[str, ...] | None = None) -> tuple[Task, Unreadable]:
     """The task, and the unreadable samples that were left out because the user said so.
 
     Args:
@@ -24,9 +22,7 @@ def open_task(
         name, source, target = None, open_path(where.source), open_path(where.target)
     else:
         target = open_path(where.target)
-        target = (
-            target if target.labels is not None else target.relabel(classes or (), None)
-        )
+        target = target if target.labels is not None else target.relabel(classes or (), None)
         checked, left_out = keep_readable(target, skip=where.skip_unreadable)
         return Task(checked.name, checked, checked, classes or ()), left_out
     source, left_out = keep_readable(source, skip=where.skip_unreadable)

@@ -1,0 +1,292 @@
+"""`equida adapt`: a classifier for the target, from labelled source data or a finished run."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from equida.cli.flags import overrides, with_flags
+from equida.errors import InputError
+
+if TYPE_CHECKING:
+    from equida.data import Task
+    from equida.training.config import RunConfig, TaskSource
+    from equida.training.recipe import Recipe
+
+
+@dataclass
+class Arguments:
+    """Adapt a classifier from labelled source data to unlabelled target data.
+
+    equida adapt --source photos/ --target clipart/
+    equida adapt -d office31 -s A -t W --data DIR --features
+    equida adapt --from RUN --target DIR        (no source data needed)
+    """
+
+    source: Annotated[str, tyro.conf.arg(aliases=["-s"])] = ""
+    """Folder of class folders, image list, feature file (FILE:DOMAIN), or a benchmark's domain."""
+    target: Annotated[str, tyro.conf.arg(aliases=["-t"])] = ""
+    """The same for the target; labels found there are used for evaluation only."""
+    dataset: Annotated[str, tyro.conf.arg(aliases=["-d"])] = ""
+    """A benchmark: office31, office_home, visda2017 or digits."""
+    data: str = ""
+    """Folder or feature file of the benchmark."""
+    method: str = "nsm"
+    """What is added to source cross-entropy; `equida list methods`. "a+b" composes two."""
+    backbone: str = ""
+    """Feature extractor for images; by default the benchmark's, or tf_efficientnet_lite0."""
+    weights: str = ""
+    """File with the backbone's weights (.safetensors or .pth)."""
+    out: Annotated[str, tyro.conf.arg(aliases=["-o"])] = ""
+    """Folder of the run; an unfinished run there goes on. By default below runs/."""
+    recipe: str = ""
+    """paper, features or digits; chosen by the data unless set."""
+    features: bool = False
+    """Compute the backbone's features once and train on them: minutes instead of hours."""
+    from_: Annotated[str, tyro.conf.arg(name="from")] = ""
+    """A finished run to adapt further without source data."""
+    seed: int = 0
+    """Where everything random starts."""
+    devices: int = 1
+    """Processes on this machine, each with a GPU if there are any."""
+    num_nodes: int = 1
+    """Machines; start the same command on each."""
+    accelerator: str = "auto"
+    """cpu, gpu or auto."""
+    skip_unreadable: bool = False
+    """Leave out images that cannot be read instead of stopping."""
+    tensorboard: bool = False
+    """Write curves for TensorBoard into the run's folder."""
+    quiet: bool = False
+    """No progress bar."""
+
+
+def arguments_for(argv: Sequence[str]) -> type:
+    """The flags above, those of the recipe, and the method's hyper-parameters."""
+    return with_flags(Arguments, argv)
+
+
+def run(arguments: Any) -> int:
+    """Do the run and print what came out."""
+    from equida.cli.outcome import print_result
+    from equida.cli.watch import watch
+    from equida.training.launch import launch
+
+    plan = make_plan(arguments)
+    done = plan.result()
+    if done is None:
+        done = launch(
+            plan.config,
+            plan.folder,
+            devices=arguments.devices,
+            num_nodes=arguments.num_nodes,
+            accelerator=arguments.accelerator,
+            watch=partial(
+                watch,
+                folder=plan.folder,
+                tensorboard=arguments.tensorboard,
+                quiet=arguments.quiet,
+            ),
+        )
+    else:
+        say(f"{plan.folder} is finished already; this is its result")
+    print_result(done, plan.folder)
+    return 0
+
+
+def say(text: str) -> None:
+    """A remark beside the result, which alone goes to standard output."""
+    Console(stderr=True, soft_wrap=True).print(text, markup=False, highlight=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is going to be done."""
+
+    config: "RunConfig"
+    folder: Path
+
+    def result(self) -> dict[str, Any] | None:
+        """The result of the same run where it is finished already."""
+        from equida.training.config import RunConfig
+        from equida.training.folder import RunFolder
+
+        if not (self.folder / "result.json").exists():
+            return None
+        folder = RunFolder(self.folder)
+        there = RunConfig.from_json(folder.read_json("config.json"))
+        if dataclasses.replace(there, weights_sha256="") != self.config:
+            raise InputError(
+                f"{self.folder} holds a finished run of another configuration; choose another --out"
+            )
+        result: dict[str, Any] = folder.read_json("result.json")
+        return result
+
+
+def make_plan(arguments: Any) -> Plan:
+    """The config and the folder of the run that the user asks for."""
+    from equida.data import ArrayDomain
+    from equida.training.config import RunConfig
+    from equida.training.folder import RunFolder
+    from equida.training.restore import classes_of, finished
+    from equida.training.tasks import open_task
+
+    where = task_source(arguments)
+    initial = Path(arguments.from_) if arguments.from_ else None
+    before = RunConfig.from_json(finished(initial).read_json("config.json")) if initial else None
+    task, left_out = open_task(where, classes_of(initial) if initial else None)
+    for name, reason in left_out:
+        say(f"left out: {name}: {reason}")
+    folder = Path(arguments.out or default_folder(task.name, arguments))
+    images = not isinstance(task.target, ArrayDomain)
+    backbone = backbone_of(arguments, where, task, before)
+    features = images and (arguments.features or bool(before and before.extractor))
+    if features:
+        where = to_features(task, backbone, folder, arguments)
+    elif images and not before:
+        propose(task, backbone, arguments)
+    extractor = extractor_of(where)
+    if before and before.extractor and extractor != before.extractor:
+        raise InputError(
+            f"{initial} was trained on features of {before.extractor.get('backbone')}; "
+            "the target's features are others"
+        )
+    recipe = recipe_of(arguments, where, task.name, backbone if not features else "none", before)
+    return Plan(
+        RunConfig(
+            arguments.method,
+            recipe,
+            where,
+            overrides=overrides(arguments.hyper, arguments.method),
+            backbone="none" if features else backbone,
+            weights=arguments.weights or None,
+            extractor=extractor,
+            initial=str(initial) if initial else None,
+            seed=arguments.seed,
+        ),
+        RunFolder(folder).path,
+    )
+
+
+def task_source(arguments: Any) -> "TaskSource":
+    """Where the data are, or what is missing to know it."""
+    from equida.data import benchmark
+    from equida.training.config import TaskSource
+
+    skip = arguments.skip_unreadable
+    if arguments.from_:
+        if arguments.source or arguments.dataset or not arguments.target:
+            raise InputError("--from RUN takes --target and neither --source nor --dataset")
+        return TaskSource("", arguments.target, skip_unreadable=skip)
+    if not arguments.source or not arguments.target:
+        raise InputError("say what to adapt from and to: --source DIR --target DIR, or -d -s -t")
+    if arguments.dataset:
+        chosen = benchmark(arguments.dataset)
+        pair = [chosen.domain(name).key for name in (arguments.source, arguments.target)]
+        if pair[0] == pair[1]:
+            raise InputError(f"source and target are both {pair[0]}; choose two domains")
+        return TaskSource(pair[0], pair[1], chosen.name, arguments.data or None, skip)
+    return TaskSource(arguments.source, arguments.target, skip_unreadable=skip)
+
+
+def backbone_of(
+    arguments: Any, where: "TaskSource", task: "Task", before: "RunConfig | None"
+) -> str:
+    """The backbone to use: the user's, the finished run's, the paper's, or the small one."""
+    from equida.training.build import row_shape
+
+    if before:
+        return before.backbone if not before.extractor else before.extractor["backbone"]
+    shape = row_shape(task.target)
+    if shape is not None:
+        return arguments.backbone or ("none" if len(shape) == 1 else "lenet")
+    paper = {"office31": "resnet50", "office_home": "resnet50", "visda2017": "resnet101"}
+    usual = "tf_efficientnet_lite0"
+    if not arguments.features:
+        usual = paper.get(where.benchmark or "", usual)
+    return str(arguments.backbone or usual)
+
+
+def recipe_of(
+    arguments: Any,
+    where: "TaskSource",
+    task: str,
+    backbone: str,
+    before: "RunConfig | None",
+) -> "Recipe":
+    """The recipe that suits the data, with what the user has set."""
+    from equida.training.recipe import recipe
+
+    changes = overrides(arguments.training)
+    if before and not arguments.recipe:
+        return dataclasses.replace(before.recipe, **changes)
+    usual = {"none": "features", "lenet": "digits"}.get(backbone, "paper")
+    return recipe(arguments.recipe or usual, changes, benchmark=where.benchmark, task=task)
+
+
+def default_folder(task: str, arguments: Any) -> Path:
+    """A folder below runs/ that says what the run is."""
+    words = [arguments.dataset, task, arguments.method, f"seed{arguments.seed}"]
+    name = "-".join(word for word in words if word)
+    return Path("runs") / "".join(c if c.isalnum() or c in "-_+." else "_" for c in name)
+
+
+def to_features(task: "Task", backbone: str, folder: Path, arguments: Any) -> "TaskSource":
+    """Compute the features of both domains once; where they are instead of the images."""
+    from equida.cli.features import Arguments as FeatureArguments
+    from equida.cli.features import extract
+    from equida.training.config import TaskSource
+    from equida.training.folder import RunFolder
+
+    RunFolder(folder)
+    files: list[str] = []
+    for domain in dict.fromkeys((task.source, task.target)):
+        file = folder / f"features-{len(files)}.safetensors"
+        say(f"features of {len(domain):,} images of {domain.name} with {backbone}: {file}")
+        chosen = FeatureArguments(
+            images=domain.name,
+            out=file,
+            backbone=backbone,
+            weights=Path(arguments.weights) if arguments.weights else None,
+            skip_unreadable=arguments.skip_unreadable,
+        )
+        extract([domain], chosen)  # type: ignore[list-item]
+        files.append(str(file))
+    return TaskSource(files[0] if len(files) == 2 else "", files[-1])
+
+
+def extractor_of(where: "TaskSource") -> Mapping[str, str] | None:
+    """Which network made the features that the task is on, where the file says so."""
+    path = Path(where.data or where.target.rpartition(":")[0] or where.target)
+    path = path if path.exists() else Path(where.target)
+    if path.suffix != ".safetensors" or not path.is_file():
+        return None
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        metadata = json.loads((file.metadata() or {}).get("equida", "{}"))
+    names = ("backbone", "weights_sha256", "transform")
+    return {name: metadata[name] for name in names} if all(n in metadata for n in names) else None
+
+
+def propose(task: "Task", backbone: str, arguments: Any) -> None:
+    """On a machine without GPU, say how long this will take and how long features would."""
+    import torch
+
+    from equida.training.estimate import estimate
+
+    if torch.cuda.is_available() or arguments.accelerator == "gpu":
+        return
+    weights = Path(arguments.weights) if arguments.weights else None
+    recipe = recipe_of(arguments, task_source(arguments), task.name, backbone, None)
+    times = estimate(backbone, weights, len(task.source) + len(task.target), recipe)
+    say(
+        f"no GPU: training all of {backbone} takes about {times.fine_tuning}; "
+        f"--features computes its features once and takes about {times.features}"
+    )

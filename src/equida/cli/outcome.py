@@ -1,0 +1,33 @@
+"""What a finished run says: its last step, what each validator would have picked, the oracle."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_result(result: Mapping[str, Any], folder: Path) -> None:
+    """The table of a run's result, and what to do with the run."""
+    metric = result["metric"]
+    labelled = metric in result["last"]
+    table = Table(title=f"{result['method']} on {result['task']}, seed {result['seed']}")
+    table.add_column("selected by")
+    names = ["step", *([metric] if labelled else []), "equity", "discriminability"]
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right")
+    rows = {"last step": result["last"]}
+    for name, figures in result["picks"].items():
+        title = "oracle (uses target labels)" if name == "oracle" else name.replace("_", " ")
+        rows[title] = figures
+    for title, figures in rows.items():
+        cells = [f"{figures['step']:.0f}"]
+        cells += [f"{100 * figures[metric]:.1f} %"] if labelled else []
+        cells += [f"{figures[name]:.3f}" for name in ("equity", "discriminability")]
+        table.add_row(title, *cells, style="bold" if title == "last step" else None)
+    console = Console()
+    console.print(table)
+    console.print(
+        f"run: {folder}   labels for new images: equida predict {folder} IMAGES", markup=False
+    )

@@ -1,0 +1,58 @@
+"""How long a run will take, from a few timed steps."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from equida.models.backbone import load_backbone
+from equida.training.recipe import Recipe
+
+HEAD_SECONDS = 30.0
+"""What training a head on features takes, about, whatever the data."""
+IMAGES = 4
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Two ways to do the same task, as a person says durations."""
+
+    fine_tuning: str
+    features: str
+
+
+def estimate(backbone: str, weights: Path | None, images: int, recipe: Recipe) -> Estimate:
+    """What training the whole network takes on this machine, and what its features take."""
+    loaded = load_backbone(backbone, weights=weights)
+    x = torch.rand(IMAGES, *loaded.input_size)
+    module = loaded.module.train()
+    both = _seconds(lambda: module(x).sum().backward()) / IMAGES
+    with torch.inference_mode():
+        module.eval()
+        forward = _seconds(lambda: module(x)) / IMAGES
+    steps = 2 * recipe.batch_size * recipe.iterations * recipe.accumulate * both
+    evaluations = recipe.iterations / recipe.evaluate_every * images * forward
+    return Estimate(duration(steps + evaluations), duration(images * forward + HEAD_SECONDS))
+
+
+def _seconds(call: "object") -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        call()  # type: ignore[operator]
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def duration(seconds: float) -> str:
+    """The time in the unit that a person would use.
+
+    >>> duration(45), duration(3000), duration(50_000), duration(400_000)
+    ('45 s', '50 min', '14 h', '4.6 days')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
