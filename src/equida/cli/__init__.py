@@ -16,6 +16,7 @@ from equida.errors import InputError
 T = TypeVar("T")
 
 VERBS = {
+    "doctor": "check a data set or this installation, and say what to do",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
