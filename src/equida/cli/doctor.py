@@ -19,10 +19,7 @@ from equida.errors import InputError
 
 @dataclass(frozen=True)
 class Arguments:
-    """Check a data set, any folder of images, or (without arguments) this installation.
-
-    Exit code 0 means that training would work on what was checked.
-    """
+    """Check a data set, any folder of images or this installation; 0 if training would work."""
 
     dataset: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")] = None
     """office31, office_home, visda2017 or digits."""

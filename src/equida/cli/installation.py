@@ -43,25 +43,35 @@ def print_installation(console: Console) -> int:
         f" {os.cpu_count()} cores"
     )
     console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for heading in ("extra", "", "packages"):
-        table.add_column(heading)
-    for extra, modules in EXTRAS.items():
-        versions = {module: _version(_DISTRIBUTION.get(module, module)) for module in modules}
-        listed = ", ".join(f"{module} {version or '-'}" for module, version in versions.items())
-        table.add_row(
-            extra,
-            "[green]ok[/green]" if all(versions.values()) else "[yellow]missing[/yellow]",
-            listed if all(versions.values()) else f"{listed}   pip install 'equida\\[{extra}]'",
-        )
-    console.print(table)
-    console.print(f"\ntorchvision: {torchvision_state()}")
+    absent = _print_extras(console)
+    for extra in absent:
+        console.print(f"pip install 'equida[{extra}]'", markup=False)
+    console.print(f"\ntorchvision: {torchvision_state()}", markup=False)
     missing = [name for name, version in required.items() if version is None]
     if missing:
         console.print(f"[red]Missing[/red]: {', '.join(missing)}; pip install equida")
     else:
         console.print("Data sets: equida doctor DATASET --data DIR (office31, office_home, ...)")
     return 1 if missing else 0
+
+
+def _print_extras(console: Console) -> list[str]:
+    """Print the optional parts; the extras that are not complete."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for heading in ("extra", "", "packages"):
+        table.add_column(heading, no_wrap=heading != "packages")
+    absent = []
+    for extra, modules in EXTRAS.items():
+        versions = {module: _version(_DISTRIBUTION.get(module, module)) for module in modules}
+        if not all(versions.values()):
+            absent.append(extra)
+        table.add_row(
+            extra,
+            "[yellow]missing[/yellow]" if extra in absent else "[green]ok[/green]",
+            ", ".join(f"{module} {version or '-'}" for module, version in versions.items()),
+        )
+    console.print(table)
+    return absent
 
 
 def torchvision_state() -> str:

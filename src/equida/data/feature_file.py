@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equida.data.domain import ArrayDomain, labels_and_classes
+from equida.data.arrays import labels_and_classes
+from equida.data.domain import ArrayDomain
 from equida.data.folders import existing
 from equida.data.path_table import PathTable
 from equida.data.rows import NpzRows, Rows, RowSelection, SafetensorsRows, npy_header
@@ -70,7 +71,7 @@ def feature_domains(file: str | Path) -> list[str]:
 class _Part:
     values: Rows
     labels: NDArray[Any] | None
-    paths: Sequence[str] | None
+    paths: PathTable | None
     classes: tuple[str, ...]
 
 
@@ -146,31 +147,28 @@ def _safetensors(path: Path) -> dict[str, _Part]:
     try:
         with safe_open(path, framework="np") as stored:
             keys = set(stored.keys())
-            header = json.loads((stored.metadata() or {}).get("equida", "{}"))
-            if "features" not in keys:
-                _no_tensor(path, sorted(keys))
-            shape = tuple(stored.get_slice("features").get_shape())
+            header = dict(json.loads((stored.metadata() or {}).get("equida", "{}")))
+            shape = tuple(stored.get_slice("features").get_shape()) if "features" in keys else ()
             small = {
                 key: stored.get_tensor(key) for key in ("labels", "domains", "paths") if key in keys
             }
-    except (SafetensorError, json.JSONDecodeError) as error:
+    except (SafetensorError, json.JSONDecodeError, TypeError, ValueError) as error:
         raise InputError(f"{path} is damaged: {error}; make it again") from None
+    if not shape:
+        raise InputError(
+            f"{path} holds {', '.join(sorted(keys)) or 'nothing'}; expected a tensor 'features', as"
+            " `equida features` writes it"
+        )
+    owners, labels, paths = small.get("domains"), small.get("labels"), _paths(header, small)
+    for what, many in (("domains", owners), ("labels", labels), ("paths", paths)):
+        if many is not None and len(many) != shape[0]:
+            raise InputError(f"{path}: {len(many)} {what} for {shape[0]} rows; expected one each")
     rows = SafetensorsRows(path, "features", shape)
-    whole = _Part(
-        rows, small.get("labels"), _paths(header, small), tuple(header.get("classes", ()))
-    )
-    owners = small.get("domains")
+    whole = _Part(rows, labels, paths, tuple(header.get("classes", ())))
     names = [str(name) for name in header.get("domains", ())] or [path.stem]
     if owners is None or len(names) == 1:
         return {names[0]: whole}
     return {name: _portion(whole, np.flatnonzero(owners == k)) for k, name in enumerate(names)}
-
-
-def _no_tensor(path: Path, keys: Sequence[str]) -> None:
-    raise InputError(
-        f"{path} holds {', '.join(keys) or 'nothing'}; expected a tensor 'features', as"
-        " `equida features` writes it"
-    )
 
 
 def _paths(header: dict[str, Any], small: dict[str, NDArray[Any]]) -> PathTable | None:
@@ -183,6 +181,6 @@ def _portion(whole: _Part, rows: NDArray[np.int64]) -> _Part:
     return _Part(
         RowSelection(whole.values, rows),
         None if whole.labels is None else whole.labels[rows],
-        whole.paths.take(rows) if isinstance(whole.paths, PathTable) else None,
+        None if whole.paths is None else whole.paths.take(rows),
         whole.classes,
     )

@@ -36,6 +36,11 @@ class FolderScan:
     loops: list[str] = field(default_factory=list)
     """Links to a folder that they are inside of."""
 
+    def ignored_kinds(self) -> str:
+        """The ignored files in words, the most frequent extensions first."""
+        ranked = sorted(self.ignored.items(), key=lambda item: (-item[1], item[0]))
+        return ", ".join(f"{count} {extension}" for extension, count in ranked[:4])
+
 
 def image_folder(
     root: str | Path,
@@ -100,10 +105,10 @@ def scan_folder(root: str | Path) -> FolderScan:
 def existing(path: str | Path) -> Path:
     """`path`, or an error that names the part that does not exist and what was likely meant."""
     path = Path(path).expanduser()
-    if path.exists():
+    if os.path.exists(path):
         return path
     part = path
-    while not part.parent.exists():
+    while not os.path.exists(part.parent):
         part = part.parent
     try:
         near = difflib.get_close_matches(part.name, os.listdir(part.parent), n=1)
@@ -166,7 +171,7 @@ def _refuse_depth(scan: FolderScan) -> None:
 
 
 def _no_images(scan: FolderScan) -> str:
-    others = ", ".join(f"{count} {extension}" for extension, count in scan.ignored.most_common(3))
+    others = scan.ignored_kinds()
     seen = f"; it holds other files ({others})" if others else ""
     empty = f"{len(scan.by_class)} empty folders; " if scan.by_class and not others else ""
     return (

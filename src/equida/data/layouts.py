@@ -16,7 +16,7 @@ from equida.data.task import Task, make_task
 from equida.errors import InputError
 
 _EMBEDDED = {"M": mnist, "U": uci_digits}
-_DEPTH = 2
+_DEPTH = 3
 
 
 def load_task(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from equida.data.arrays import numbered_classes
 from equida.data.domain import ImageDomain
 from equida.data.folders import existing, normal
 from equida.data.images import is_image_name
@@ -37,13 +38,15 @@ def image_list(
         name: the list's name by default.
     """
     lines = _read(existing(file))
-    folders = sorted({os.path.dirname(path) for path in lines.paths})
     bases = [existing(root)] if root else [lines.file.parent, lines.file.parent.parent]
-    base, places = _placed(lines, folders, bases)
-    paths = [_join(places[os.path.dirname(path)], os.path.basename(path)) for path in lines.paths]
+    base, places = _placed(lines, bases)
+    paths = [
+        f"{places[folder]}{path[len(folder) :].lstrip('/')}"
+        for folder, path in zip(lines.folders, lines.paths, strict=True)
+    ]
     names: tuple[str, ...] = tuple(classes or ())
     if lines.labels is not None:
-        names = _class_names(lines, classes)
+        names = _class_names(lines, lines.labels.tolist(), classes)
     return ImageDomain(
         base, paths, name=name or lines.file.stem, classes=names, labels=lines.labels
     )
@@ -53,6 +56,7 @@ def image_list(
 class _Lines:
     file: Path
     paths: list[str]
+    folders: list[str]
     labels: NDArray[np.int64] | None
     numbers: list[int]
     """The line each path stands on."""
@@ -69,14 +73,19 @@ def _read(file: Path) -> _Lines:
     paths: list[str] = []
     labels: list[int] = []
     numbers: list[int] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
+    for number, line in enumerate(map(str.strip, text.split("\n")), 1):
+        if not line:
             continue
-        path, label = _split(line, f"{file}:{number}")
+        path, label = _split(line)
+        if not is_image_name(path) or (label is not None and label < 0):
+            raise InputError(
+                f"{file}:{number}: read {line!r}; expected the path of an image and one label from"
+                " 0"
+            )
         if paths and (label is None) == bool(labels):
             raise InputError(
-                f"{file}:{number}: {line.strip()!r} is {'not ' if labels else ''}labelled, unlike"
-                f" the lines before; expected 'path label' on every line, or only paths"
+                f"{file}:{number}: {line!r} is {'not ' if labels else ''}labelled, unlike the lines"
+                " before; expected 'path label' on every line, or only paths"
             )
         paths.append(path)
         numbers.append(number)
@@ -84,37 +93,30 @@ def _read(file: Path) -> _Lines:
             labels.append(label)
     if not paths:
         raise InputError(f"{file} is empty; expected lines of 'path label'")
-    return _Lines(file, paths, np.array(labels, np.int64) if labels else None, numbers)
+    folders = [path.rpartition("/")[0] for path in paths]
+    return _Lines(file, paths, folders, np.array(labels, np.int64) if labels else None, numbers)
 
 
-def _split(line: str, where: str) -> tuple[str, int | None]:
-    fields = line.strip().rsplit(None, 1)
-    path, label = fields[0], None
-    if len(fields) == 2 and fields[1].lstrip("-").isdecimal():
-        label = int(fields[1])
+def _split(line: str) -> tuple[str, int | None]:
+    path, *rest = line.rsplit(None, 1)
+    label = None
+    if rest and rest[0].lstrip("-").isdecimal():
+        label = int(rest[0])
     else:
-        path = line.strip()
-    if "/" not in path:
-        path = path.replace("\\", "/")
-    if not is_image_name(path) or (label is not None and label < 0):
-        raise InputError(
-            f"{where}: read {line.strip()!r}; expected the path of an image and one label from 0"
-        )
-    return path, label
+        path = line
+    return path if "/" in path else path.replace("\\", "/"), label
 
 
-def _placed(
-    lines: _Lines, folders: Sequence[str], bases: Sequence[Path]
-) -> tuple[Path, dict[str, str]]:
-    """The base under which the list's folders exist, and where each of them is below it."""
-    example = {os.path.dirname(path): path for path in reversed(lines.paths)}
+def _placed(lines: _Lines, bases: Sequence[Path]) -> tuple[Path, dict[str, str]]:
+    """The base under which the list's folders exist, and the prefix each of them has below it."""
+    # The first path of each folder stands for all of them.
+    examples = dict(zip(reversed(lines.folders), reversed(lines.paths), strict=True))
     for base in bases:
-        places = {folder: _ending(base, folder, example[folder]) for folder in folders}
-        if any(place is not None for place in places.values()):
+        found = {folder: _ending(base, folder, path) for folder, path in examples.items()}
+        if any(place is not None for place in found.values()):
             # What is missing keeps its path, and is named with all the others when it is read.
-            return base, {
-                folder: folder if place is None else place for folder, place in places.items()
-            }
+            places = {folder: folder if at is None else at for folder, at in found.items()}
+            return base, {folder: f"{at}/" if at else "" for folder, at in places.items()}
     tried = " or ".join(map(str, bases))
     raise InputError(
         f"{lines.at(0)}: {lines.paths[0]!r} does not exist, nor does any ending of it under"
@@ -138,55 +140,54 @@ def _ending(base: Path, folder: str, example: str) -> str | None:
     return folder if os.path.isabs(folder) and os.path.isdir(folder) else None
 
 
-def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
-
-
-def _class_names(lines: _Lines, classes: Sequence[str] | None) -> tuple[str, ...]:
+def _class_names(
+    lines: _Lines, labels: list[int], classes: Sequence[str] | None
+) -> tuple[str, ...]:
     """The class list of a labelled list, after its numbers have been held against it."""
-    assert lines.labels is not None
-    folders = [normal(os.path.basename(os.path.dirname(path))) for path in lines.paths]
+    named = {folder: normal(folder.rpartition("/")[2]) for folder in set(lines.folders)}
     if classes is None:
-        return _own_names(lines, folders)
+        return _own_names(lines, labels, named)
     numbers = {normal(known).casefold(): number for number, known in enumerate(classes)}
-    named = [folder.casefold() in numbers for folder in folders]
-    for index, label in enumerate(lines.labels.tolist()):
-        if not any(named):
-            _expect(lines, index, label < len(classes), f"0 to {len(classes) - 1}")
-        elif not named[index]:
+    right = {folder: numbers.get(name.casefold()) for folder, name in named.items()}
+    if all(number is None for number in right.values()):
+        for index, label in enumerate(labels):
+            if label >= len(classes):
+                raise _disagreement(lines, index, label, f"0 to {len(classes) - 1}")
+        return tuple(classes)
+    for index, (folder, label) in enumerate(zip(lines.folders, labels, strict=True)):
+        if right[folder] is None:
             raise InputError(
-                f"{lines.at(index)}: folder {folders[index]!r} is not one of the {len(classes)}"
-                " classes"
+                f"{lines.at(index)}: folder {named[folder]!r} is not one of the"
+                f" {len(classes)} classes"
             )
-        else:
-            right = numbers[folders[index].casefold()]
-            _expect(lines, index, label == right, f"{right} for {folders[index]!r}")
+        if right[folder] != label:
+            expected = f"{right[folder]} for {named[folder]!r}"
+            raise _disagreement(lines, index, label, expected)
     return tuple(classes)
 
 
-def _own_names(lines: _Lines, folders: Sequence[str]) -> tuple[str, ...]:
+def _own_names(lines: _Lines, labels: list[int], named: dict[str, str]) -> tuple[str, ...]:
     """Class names from the list's own folders, each of which must have one number of its own."""
-    assert lines.labels is not None
-    labels = lines.labels.tolist()
-    names = [str(number) for number in range(max(labels) + 1)]
-    if len(set(folders)) == 1 and len(set(labels)) > 1:
+    names = list(numbered_classes(max(labels), str(lines.file)))
+    if len(named) == 1 and len(set(labels)) > 1:
         return tuple(names)
     numbers: dict[str, int] = {}
     owners: dict[int, str] = {}
-    for index, (folder, label) in enumerate(zip(folders, labels, strict=True)):
-        first = numbers.setdefault(folder, label)
-        _expect(lines, index, first == label, f"{first} for {folder!r} as on the lines before")
-        owner = owners.setdefault(label, folder)
-        _expect(lines, index, owner == folder, f"a number other than that of {owner!r}")
-        names[label] = folder
+    for index, (folder, label) in enumerate(zip(lines.folders, labels, strict=True)):
+        name = named[folder]
+        first = numbers.setdefault(name, label)
+        if first != label:
+            raise _disagreement(lines, index, label, f"{first} for {name!r} as on a line before")
+        owner = owners.setdefault(label, name)
+        if owner != name:
+            raise _disagreement(lines, index, label, f"a number other than that of {owner!r}")
+        names[label] = name
     return tuple(names)
 
 
-def _expect(lines: _Lines, index: int, right: bool, expected: str) -> None:
-    if not right:
-        assert lines.labels is not None
-        raise InputError(
-            f"{lines.at(index)}: label {lines.labels[index]} of {lines.paths[index]!r}; expected"
-            f" {expected}. Lists of different origin number classes differently: use one origin, or"
-            " the class folders without a list"
-        )
+def _disagreement(lines: _Lines, index: int, label: int, expected: str) -> InputError:
+    return InputError(
+        f"{lines.at(index)}: label {label} of {lines.paths[index]!r}; expected {expected}. Lists of"
+        " different origin number classes differently: use one origin, or the class folders"
+        " without a list"
+    )

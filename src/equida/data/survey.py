@@ -218,7 +218,6 @@ def _note(survey: Survey, scan: FolderScan) -> None:
     if empty:
         survey.notes.append(f"class folders without images: {', '.join(empty)}")
     if scan.ignored:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in scan.ignored.most_common(4))
-        survey.notes.append(f"files that are not images are passed over: {kinds}")
+        survey.notes.append(f"files that are not images are passed over: {scan.ignored_kinds()}")
     if scan.loops:
         survey.notes.append(f"links that lead back above themselves: {', '.join(scan.loops)}")
