@@ -7,6 +7,7 @@ help), and `run(arguments) -> int`, whose result is the exit code.
 import contextlib
 import difflib
 import importlib
+import inspect
 import io
 import os
 import sys
@@ -22,6 +23,9 @@ VERBS = {
     "predict": "label images with the classifier of a finished run",
     "export": "write a run's classifier as safetensors and ONNX",
     "rerun": "do a run again from its record and say whether the result is the same",
+    "features": "compute features of every image once, into one memory-mapped file",
+    "doctor": "check a data set or this installation, and say what to do",
+    "list": "methods, recipes and data sets by name, with defaults, ranges and references",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
@@ -71,7 +75,7 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
     try:
         with contextlib.redirect_stderr(complaint):
             return tyro.cli(
-                arguments, prog=f"equida {verb}", description=arguments.__doc__, args=argv
+                arguments, prog=f"equida {verb}", description=inspect.cleandoc(arguments.__doc__ or ""), args=argv
             )
     except SystemExit as stop:
         if not stop.code:

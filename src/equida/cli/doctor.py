@@ -1,0 +1,215 @@
+"""`equida doctor`: check a data set or this installation, and say what to do."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from equida.data.benchmarks import BENCHMARKS, Benchmark, benchmark
+from equida.data.domain import ImageDomain
+from equida.data.survey import Survey, recognise, survey_benchmark, survey_path
+from equida.errors import InputError
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Check a data set, any folder of images or this installation; 0 if training would work."""
+
+    dataset: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")] = None
+    """office31, office_home, visda2017 or digits."""
+    data: Path | None = None
+    """Folder with the domains, or a feature file (.npz, .safetensors) or image list."""
+    root: Path | None = None
+    """Folder of the images, where --data is an image list."""
+    deep: bool = False
+    """Decode every image instead of looking at its first and last bytes."""
+    skip_unreadable: bool = False
+    """Judge as if training were told to leave unreadable files out."""
+
+
+def run(arguments: Arguments) -> int:
+    console = Console(highlight=False, soft_wrap=True)
+    if arguments.dataset is None and arguments.data is None:
+        from equida.cli.installation import print_installation
+
+        return print_installation(console)
+    chosen = None if arguments.dataset is None else _benchmark(arguments.dataset)
+    if chosen is not None and arguments.data is None and not chosen.embedded:
+        console.print(f"No folder given for {chosen.title}: add --data DIR.\n")
+        _print_how_to_get(console, chosen)
+        return 1
+    return _check_data(console, chosen, arguments)
+
+
+def _benchmark(name: str) -> Benchmark:
+    if Path(name).exists() and name not in BENCHMARKS:
+        raise InputError(f"{name} is a path; give it as --data {name}")
+    return benchmark(name)
+
+
+def _check_data(console: Console, chosen: Benchmark | None, arguments: Arguments) -> int:
+    start = time.monotonic()
+    if chosen is not None:
+        surveys = survey_benchmark(chosen, arguments.data)
+    else:
+        assert arguments.data is not None
+        surveys = survey_path(arguments.data, arguments.root)
+    _check_files(console, surveys, arguments)
+    seconds = time.monotonic() - start
+    _print_table(console, chosen, arguments.data, surveys)
+    _print_findings(console, surveys, arguments.data)
+    _print_verdict(console, chosen, arguments, surveys, seconds)
+    return 0 if all(survey.sound for survey in surveys) else 1
+
+
+def _check_files(console: Console, surveys: Sequence[Survey], arguments: Arguments) -> None:
+    deep, skip = arguments.deep, arguments.skip_unreadable
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    total = sum(survey.images for survey in surveys)
+    silent = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=silent) as progress:
+        bar = progress.add_task("decoding images" if deep else "looking at files", total=total)
+        for survey in surveys:
+            survey.check_files(
+                deep=deep, skip=skip, advance=lambda done: progress.advance(bar, done)
+            )
+
+
+def _print_table(
+    console: Console, chosen: Benchmark | None, data: Path | None, surveys: Sequence[Survey]
+) -> None:
+    title = chosen.title if chosen is not None else "Data"
+    console.print(f"[bold]{title}[/bold]" + (f" in {data}" if data is not None else ""))
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("domain", no_wrap=True)
+    table.add_column("", no_wrap=True, min_width=4)
+    table.add_column("where", overflow="fold")
+    for heading in ("images", *(["published"] if chosen else []), "classes", "unreadable"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for survey in surveys:
+        table.add_row(
+            survey.title,
+            "[green]ok[/green]" if survey.sound else "[red]bad[/red]",
+            _short(survey.place, data) if survey.place else "not found",
+            f"{survey.images:,}",
+            *([f"{survey.published:,}"] if chosen else []),
+            f"{survey.classes}/{survey.expected_classes}" if chosen else _labelled(survey),
+            f"{len(survey.unreadable + survey.left_out):,}",
+        )
+    console.print(table)
+
+
+def _labelled(survey: Survey) -> str:
+    unlabelled = survey.domain is not None and survey.domain.labels is None
+    return "unlabelled" if unlabelled else str(survey.classes)
+
+
+def _short(place: str, data: Path | None) -> str:
+    if data is None:
+        return place
+    path, base = Path(place).absolute(), data.absolute()
+    if path == base:
+        return base.name or str(base)
+    return str(path.relative_to(base)) if path.is_relative_to(base) else place
+
+
+def _print_findings(console: Console, surveys: Sequence[Survey], data: Path | None) -> None:
+    def section(heading: str, colour: str, lines: list[str]) -> None:
+        if lines:
+            console.print(f"\n[{colour}]{heading}[/{colour}]")
+            for line in lines:
+                console.print(f"  {line}", markup=False)
+
+    def files(kind: str) -> list[str]:
+        return [
+            f"{_file(survey, path, data)}: {reason}"
+            for survey in surveys
+            for path, reason in getattr(survey, kind)
+        ]
+
+    for kind, heading in (("missing", "Missing"), ("extra", "Not expected")):
+        section(
+            heading, "red", [f"{s.title}: {text}" for s in surveys for text in getattr(s, kind)]
+        )
+    section("Unreadable", "red", files("unreadable"))
+    section("Unreadable, left out", "yellow", files("left_out"))
+    section("Notes", "yellow", [f"{s.title}: {text}" for s in surveys for text in s.notes])
+
+
+def _file(survey: Survey, path: str, data: Path | None) -> str:
+    if not isinstance(survey.domain, ImageDomain):
+        return f"{survey.title}: {path}"
+    return _short(str(survey.domain.root / path), data)
+
+
+def _print_verdict(
+    console: Console,
+    chosen: Benchmark | None,
+    arguments: Arguments,
+    surveys: Sequence[Survey],
+    seconds: float,
+) -> None:
+    total = sum(survey.images for survey in surveys)
+    quick = "" if arguments.deep else "; --deep reads every one in full"
+    done = f"{total:,} samples checked in {seconds:.1f} s{quick}."
+    console.print()
+    if all(survey.sound for survey in surveys):
+        if chosen is not None:
+            console.print(f"[green]As published.[/green] Ready: {' '.join(chosen.tasks)}. {done}")
+        else:
+            console.print(f"[green]Usable.[/green] {done}")
+    else:
+        console.print(f"[bold]What to do[/bold]   ({done})")
+        _print_advice(console, chosen, arguments, surveys)
+    _print_recognised(console, chosen, arguments.data)
+
+
+def _print_advice(
+    console: Console, chosen: Benchmark | None, arguments: Arguments, surveys: Sequence[Survey]
+) -> None:
+    if any(survey.extra for survey in surveys):
+        console.print("  Move away or rename what is not expected.")
+    if any(survey.unreadable for survey in surveys):
+        console.print(
+            "  Replace or delete the unreadable files, or train with --skip-unreadable, which"
+            " leaves them out."
+        )
+    if chosen is not None and any(survey.missing or not survey.place for survey in surveys):
+        if arguments.data is not None and _is_domain(chosen, arguments.data):
+            console.print(f"  Give the folder above: --data {arguments.data.resolve().parent}")
+        console.print("  Get what is missing; until then results do not compare with others'.")
+        _print_how_to_get(console, chosen)
+
+
+def _is_domain(chosen: Benchmark, data: Path) -> bool:
+    return any(domain.goes_by(data.resolve().name) for domain in chosen.domains)
+
+
+def _print_how_to_get(console: Console, chosen: Benchmark) -> None:
+    console.print(f"  {chosen.title}: {chosen.page}", markup=False)
+    console.print(f"  {chosen.obtain}.", markup=False)
+    console.print(f"  Folders: {chosen.layout}", markup=False)
+    counts = ", ".join(f"{domain.key} {domain.images:,}" for domain in chosen.domains)
+    console.print(f"  Images:  {counts}; {len(chosen.classes)} classes", markup=False)
+
+
+def _print_recognised(console: Console, chosen: Benchmark | None, data: Path | None) -> None:
+    if chosen is None and data is not None:
+        known = recognise(data)
+        if known is not None:
+            console.print(
+                f"This looks like {known.title}: equida doctor {known.name} --data {data} holds it"
+                " against the published counts.",
+                markup=False,
+            )

@@ -1,0 +1,128 @@
+"""Reading one image file, the same way everywhere."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equida.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+EXTENSIONS = frozenset(
+    (".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+)
+
+# First and last bytes of JPEG, PNG and GIF; the other formats have no end to look for.
+_ENDS = ((b"\xff\xd8\xff", b"\xff\xd9"), (b"\x89PNG\r\n\x1a\n", b"IEND"), (b"GIF8", b"\x3b"))
+
+
+class UnreadableImage(InputError):
+    """A file that should hold an image and does not.
+
+    Both arguments are kept apart so that it survives the way out of a loading process.
+    """
+
+    def __init__(self, path: str | Path, reason: str = "") -> None:
+        super().__init__(str(path), reason)
+        self.path, self.reason = str(path), reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.reason else self.path
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a file called `name` is taken for an image."""
+    return os.path.splitext(name)[1].lower() in EXTENSIONS
+
+
+def read_image(path: str | Path) -> "Image.Image":
+    """The image in `path`, decoded, as RGB with 8 bits per channel.
+
+    The pixels are those of `PIL.Image.open(path).convert("RGB")`, which is what torchvision's
+    folders give: transparency is dropped, an animation is its first frame, and the EXIF orientation
+    is not applied. One thing differs: 16-bit greyscale is scaled to 8 bits instead of cut off.
+
+    Raises:
+        UnreadableImage: the file is missing, empty, cut short, damaged or not an image.
+    """
+    pil = import_pil()
+    try:
+        with open(path, "rb") as file, pil.open(file) as image:
+            return _to_rgb(image)
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged bytes make the decoders raise nearly anything
+        raise UnreadableImage(path, _reason(path, error)) from None
+
+
+def check_image(path: str | Path, *, deep: bool = False) -> str | None:
+    """Why `path` cannot be read, or None.
+
+    Without `deep` only its first and last bytes are looked at, and the file is decoded where they
+    are not those of an image: it may be another format, or a sound one that something was
+    appended to.
+    """
+    try:
+        if deep or not _looks_whole(path):
+            read_image(path)
+    except UnreadableImage as error:
+        return error.reason
+    return None
+
+
+def import_pil() -> Any:
+    """The module `PIL.Image`, or an error that names the extra."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise InputError("reading images needs Pillow: pip install 'equida[vision]'") from None
+    return Image
+
+
+def _to_rgb(image: "Image.Image") -> "Image.Image":
+    if image.mode[:1] not in ("I", "F"):
+        image.load()
+        image.info.pop("transparency", None)  # dropped either way, but converting would warn
+        return image.convert("RGB")
+    pixels = np.asarray(image)
+    full = 1.0 if image.mode == "F" else 65535.0
+    if not (pixels.min() >= 0 and pixels.max() <= full):
+        raise ValueError(
+            f"greyscale from {pixels.min()} to {pixels.max()}; expected 0 to {full:g}, save it with"
+            " 8 or 16 bits"
+        )
+    grey = np.rint(pixels * (255.0 / full)).astype(np.uint8)
+    rgb: Image.Image = import_pil().fromarray(grey).convert("RGB")
+    return rgb
+
+
+def _looks_whole(path: str | Path) -> bool:
+    """Whether the file starts and ends as an image of its format does."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            head = file.read(8)
+            file.seek(-8, os.SEEK_END)
+            tail = file.read(8)
+    except OSError:  # missing, forbidden or shorter than 8 bytes; reading it will say which
+        return False
+    return any(head.startswith(first) and last in tail for first, last in _ENDS)
+
+
+def _reason(path: str | Path, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "a link to a file that does not exist" if os.path.islink(path) else "no such file"
+    if isinstance(error, PermissionError):
+        return "no permission to read it"
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno).lower()
+    if os.path.getsize(path) == 0:
+        return "empty file (0 bytes)"
+    text = " ".join(str(error).split())
+    if "cannot identify image" in text:
+        return "not an image, or its header is damaged"
+    if "truncated" in text.lower():
+        return f"cut short ({text})"
+    return text or type(error).__name__

@@ -1,0 +1,193 @@
+"""A domain from an image list: one `path label` per line."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equida.data.arrays import numbered_classes
+from equida.data.domain import ImageDomain
+from equida.data.folders import existing, normal
+from equida.data.images import is_image_name
+from equida.errors import InputError
+
+
+def image_list(
+    file: str | Path,
+    *,
+    root: str | Path | None = None,
+    classes: Sequence[str] | None = None,
+    name: str | None = None,
+) -> ImageDomain:
+    """A domain of the images that a list names.
+
+    The label is what follows the last space, so paths may hold spaces; a list of paths alone is
+    unlabelled. A path that does not exist as it stands, such as an absolute one of another machine,
+    is taken from `root` by the longest of its endings that exists there.
+
+    Numbers are only trusted as far as they agree with the names of the class folders: published
+    lists of one data set number its classes differently.
+
+    Args:
+        file: the list.
+        root: the folder that holds the images; by default the list's own, or the one above it.
+        classes: the class list that the numbers must agree with.
+        name: the list's name by default.
+    """
+    lines = _read(existing(file))
+    bases = [existing(root)] if root else [lines.file.parent, lines.file.parent.parent]
+    base, places = _placed(lines, bases)
+    paths = [
+        f"{places[folder]}{path[len(folder) :].lstrip('/')}"
+        for folder, path in zip(lines.folders, lines.paths, strict=True)
+    ]
+    names: tuple[str, ...] = tuple(classes or ())
+    if lines.labels is not None:
+        names = _class_names(lines, lines.labels.tolist(), classes)
+    return ImageDomain(
+        base, paths, name=name or lines.file.stem, classes=names, labels=lines.labels
+    )
+
+
+@dataclass
+class _Lines:
+    file: Path
+    paths: list[str]
+    folders: list[str]
+    labels: NDArray[np.int64] | None
+    numbers: list[int]
+    """The line each path stands on."""
+
+    def at(self, index: int) -> str:
+        return f"{self.file}:{self.numbers[index]}"
+
+
+def _read(file: Path) -> _Lines:
+    try:
+        text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
+    except OSError as error:
+        raise InputError(f"{file}: {os.strerror(error.errno or 0).lower()}") from None
+    paths: list[str] = []
+    labels: list[int] = []
+    numbers: list[int] = []
+    for number, line in enumerate(map(str.strip, text.split("\n")), 1):
+        if not line:
+            continue
+        path, label = _split(line)
+        if not is_image_name(path) or (label is not None and label < 0):
+            raise InputError(
+                f"{file}:{number}: read {line!r}; expected the path of an image and one label from"
+                " 0"
+            )
+        if paths and (label is None) == bool(labels):
+            raise InputError(
+                f"{file}:{number}: {line!r} is {'not ' if labels else ''}labelled, unlike the lines"
+                " before; expected 'path label' on every line, or only paths"
+            )
+        paths.append(path)
+        numbers.append(number)
+        if label is not None:
+            labels.append(label)
+    if not paths:
+        raise InputError(f"{file} is empty; expected lines of 'path label'")
+    folders = [path.rpartition("/")[0] for path in paths]
+    return _Lines(file, paths, folders, np.array(labels, np.int64) if labels else None, numbers)
+
+
+def _split(line: str) -> tuple[str, int | None]:
+    path, *rest = line.rsplit(None, 1)
+    label = None
+    if rest and rest[0].lstrip("-").isdecimal():
+        label = int(rest[0])
+    else:
+        path = line
+    return path if "/" in path else path.replace("\\", "/"), label
+
+
+def _placed(lines: _Lines, bases: Sequence[Path]) -> tuple[Path, dict[str, str]]:
+    """The base under which the list's folders exist, and the prefix each of them has below it."""
+    # The first path of each folder stands for all of them.
+    examples = dict(zip(reversed(lines.folders), reversed(lines.paths), strict=True))
+    for base in bases:
+        found = {folder: _ending(base, folder, path) for folder, path in examples.items()}
+        if any(place is not None for place in found.values()):
+            # What is missing keeps its path, and is named with all the others when it is read.
+            places = {folder: folder if at is None else at for folder, at in found.items()}
+            return base, {folder: f"{at}/" if at else "" for folder, at in places.items()}
+    tried = " or ".join(map(str, bases))
+    raise InputError(
+        f"{lines.at(0)}: {lines.paths[0]!r} does not exist, nor does any ending of it under"
+        f" {tried}; give the folder that holds the images as root"
+    )
+
+
+def _ending(base: Path, folder: str, example: str) -> str | None:
+    """The longest ending of `folder` that exists under `base`, or None.
+
+    A whole folder is placed at once: asking for each of 150,000 files would take minutes on a
+    network disk.
+    """
+    parts = [part for part in folder.split("/") if part not in ("", ".")]
+    for start in range(len(parts)):
+        ending = "/".join(parts[start:])
+        if (base / ending).is_dir():
+            return ending
+    if (base / os.path.basename(example)).is_file():
+        return ""
+    return folder if os.path.isabs(folder) and os.path.isdir(folder) else None
+
+
+def _class_names(
+    lines: _Lines, labels: list[int], classes: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The class list of a labelled list, after its numbers have been held against it."""
+    named = {folder: normal(folder.rpartition("/")[2]) for folder in set(lines.folders)}
+    if classes is None:
+        return _own_names(lines, labels, named)
+    numbers = {normal(known).casefold(): number for number, known in enumerate(classes)}
+    right = {folder: numbers.get(name.casefold()) for folder, name in named.items()}
+    if all(number is None for number in right.values()):
+        for index, label in enumerate(labels):
+            if label >= len(classes):
+                raise _disagreement(lines, index, label, f"0 to {len(classes) - 1}")
+        return tuple(classes)
+    for index, (folder, label) in enumerate(zip(lines.folders, labels, strict=True)):
+        if right[folder] is None:
+            raise InputError(
+                f"{lines.at(index)}: folder {named[folder]!r} is not one of the"
+                f" {len(classes)} classes"
+            )
+        if right[folder] != label:
+            expected = f"{right[folder]} for {named[folder]!r}"
+            raise _disagreement(lines, index, label, expected)
+    return tuple(classes)
+
+
+def _own_names(lines: _Lines, labels: list[int], named: dict[str, str]) -> tuple[str, ...]:
+    """Class names from the list's own folders, each of which must have one number of its own."""
+    names = list(numbered_classes(max(labels), str(lines.file)))
+    if len(named) == 1 and len(set(labels)) > 1:
+        return tuple(names)
+    numbers: dict[str, int] = {}
+    owners: dict[int, str] = {}
+    for index, (folder, label) in enumerate(zip(lines.folders, labels, strict=True)):
+        name = named[folder]
+        first = numbers.setdefault(name, label)
+        if first != label:
+            raise _disagreement(lines, index, label, f"{first} for {name!r} as on a line before")
+        owner = owners.setdefault(label, name)
+        if owner != name:
+            raise _disagreement(lines, index, label, f"a number other than that of {owner!r}")
+        names[label] = name
+    return tuple(names)
+
+
+def _disagreement(lines: _Lines, index: int, label: int, expected: str) -> InputError:
+    return InputError(
+        f"{lines.at(index)}: label {label} of {lines.paths[index]!r}; expected {expected}. Lists of"
+        " different origin number classes differently: use one origin, or the class folders"
+        " without a list"
+    )

@@ -1,0 +1,110 @@
+"""Rows of arrays that may be too large to read: inside a file, or chosen from another array."""
+
+import abc
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+class Rows(abc.ABC):
+    """An array that is read a few rows at a time; `numpy.asarray` reads all of it."""
+
+    shape: tuple[int, ...]
+
+    @abc.abstractmethod
+    def take(self, indices: NDArray[np.int64]) -> Tensor:
+        """The rows at `indices`, as a tensor of their own."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> NDArray[Any]:
+        return np.asarray(self.take(np.arange(len(self))).numpy(), dtype)
+
+
+Values = NDArray[Any] | Tensor | Rows
+
+
+def take_rows(values: Values, indices: NDArray[np.int64]) -> Tensor:
+    """The rows of `values` at `indices`, copied, as a tensor of the same type."""
+    if isinstance(values, Rows):
+        return values.take(indices)
+    if isinstance(values, Tensor):
+        return values[torch.from_numpy(indices).to(values.device)]
+    return torch.from_numpy(np.ascontiguousarray(values[indices]))
+
+
+class RowSelection(Rows):
+    """Some rows of another array, by number; a selection of a selection has one level."""
+
+    def __init__(self, values: Values, indices: NDArray[np.int64]) -> None:
+        self.base, self.indices = values, indices
+        self.shape = (len(indices), *values.shape[1:])
+        if isinstance(values, RowSelection):
+            self.base, self.indices = values.base, values.indices[indices]
+
+    def take(self, indices: NDArray[np.int64]) -> Tensor:
+        return take_rows(self.base, self.indices[indices])
+
+
+class StoredRows(Rows):
+    """One array inside a file: opened when first read, and again in each process it is sent to."""
+
+    def __init__(self, file: Path, key: str, shape: tuple[int, ...]) -> None:
+        self.file, self.key, self.shape = file, key, shape
+        self._opened: NDArray[Any] | Tensor | None = None
+
+    @abc.abstractmethod
+    def _open(self) -> NDArray[Any] | Tensor: ...
+
+    def take(self, indices: NDArray[np.int64]) -> Tensor:
+        if self._opened is None:
+            self._opened = self._open()
+        return take_rows(self._opened, indices)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_opened": None}
+
+
+class SafetensorsRows(StoredRows):
+    """A tensor of a .safetensors file, memory-mapped."""
+
+    def _open(self) -> Tensor:
+        from safetensors import safe_open
+
+        with safe_open(self.file, framework="pt") as stored:
+            tensor: Tensor = stored.get_tensor(self.key)
+        return tensor
+
+
+class NpzRows(StoredRows):
+    """An array of an .npz file: memory-mapped where it is stored, read whole where compressed."""
+
+    def _open(self) -> NDArray[Any]:
+        with zipfile.ZipFile(self.file) as archive:
+            member = archive.getinfo(f"{self.key}.npy")
+            with archive.open(member) as stream:
+                if member.compress_type != zipfile.ZIP_STORED:
+                    return np.lib.format.read_array(stream, allow_pickle=False)
+                shape, fortran, dtype = npy_header(stream)
+                start = stream.tell()
+        with self.file.open("rb") as raw:
+            # A zip member's local header: 30 bytes, of which the last 4 are the lengths of the
+            # name and of the extra field that follow it.
+            raw.seek(member.header_offset + 26)
+            start += member.header_offset + 30 + sum(np.frombuffer(raw.read(4), "<u2").tolist())
+        return np.memmap(self.file, dtype, "r", start, shape, "F" if fortran else "C")
+
+
+def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran order, and type of the array that `stream` starts with."""
+    if np.lib.format.read_magic(stream) == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream)
+    return np.lib.format.read_array_header_2_0(stream)

@@ -1,0 +1,87 @@
+"""A task: a labelled source, a target, and one class list for both."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equida.data.domain import ArrayDomain, Domain, ImageDomain
+from equida.data.folders import normal
+from equida.errors import InputError
+
+
+@dataclass(frozen=True)
+class Task:
+    """Learn on the source's labels, be judged on the target."""
+
+    name: str
+    source: Domain
+    target: Domain
+    classes: tuple[str, ...]
+
+
+def make_task(source: Domain, target: Domain, *, name: str | None = None) -> Task:
+    """The task from `source` to `target`; its classes are the source's.
+
+    The target's labels are looked up by class name (without case), so its class list may be in
+    another order or hold only some of the classes. An unlabelled target is fine.
+
+    >>> from equida.data import array_domain
+    >>> shop = array_domain(np.zeros((2, 3)), ["bike", "mug"], name="shop")
+    >>> desk = array_domain(np.zeros((1, 3)), ["Mug"], name="desk")
+    >>> make_task(shop, desk).target.labels
+    array([1])
+    """
+    if source.labels is None:
+        raise InputError(
+            f"source {source.name} is unlabelled; expected class folders or labels to learn from"
+        )
+    if len(source) == 0 or len(target) == 0:
+        empty = source if len(source) == 0 else target
+        raise InputError(f"{empty.name} has no samples; expected at least one")
+    if _sample_shape(source) != _sample_shape(target):
+        raise InputError(
+            f"source {source.name} holds {_sample_shape(source)} and target {target.name}"
+            f" {_sample_shape(target)}; expected samples of one kind and size"
+        )
+    return Task(
+        name or f"{source.name}2{target.name}",
+        source,
+        _aligned(target, source),
+        source.classes,
+    )
+
+
+def _sample_shape(domain: Domain) -> str:
+    if isinstance(domain, ArrayDomain):
+        shape = domain.values.shape
+        return f"rows of shape {tuple(shape[2:] if len(shape) == 3 else shape[1:])}"
+    return "images"
+
+
+def _aligned(target: Domain, source: Domain) -> Domain:
+    if target.labels is None:
+        return target.relabel(source.classes, None)
+    numbers = {normal(known).casefold(): number for number, known in enumerate(source.classes)}
+    present = np.unique(target.labels)
+    unknown = [
+        target.classes[label]
+        for label in present
+        if normal(target.classes[label]).casefold() not in numbers
+    ]
+    if unknown:
+        raise InputError(_unknown(target, source, unknown))
+    order = np.full(len(target.classes), -1, np.int64)
+    for label in present:
+        order[label] = numbers[normal(target.classes[label]).casefold()]
+    return target.relabel(source.classes, order[target.labels])
+
+
+def _unknown(target: Domain, source: Domain, unknown: list[str]) -> str:
+    named = ", ".join(map(repr, unknown[:5])) + (" ..." if len(unknown) > 5 else "")
+    hint = "rename or remove them"
+    if isinstance(target, ImageDomain) and len(target.classes) == len(unknown) == 1:
+        hint = f"if it is unlabelled, give the images' own folder, {target.root / unknown[0]}"
+    return (
+        f"target {target.name} has {len(unknown)} classes that source {source.name} lacks: {named};"
+        f" {hint} (the source has {len(source.classes)}, such as {source.classes[0]!r})"
+    )

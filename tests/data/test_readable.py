@@ -1,0 +1,70 @@
+"""Unreadable samples are all named, or left out and counted."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from equida.data import (
+    array_domain,
+    check_readable,
+    drop_unreadable,
+    image_folder,
+    keep_readable,
+)
+from equida.errors import InputError
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """Two classes of three images, of which one is empty and one is not an image."""
+    for name in ("mug/1.png", "mug/2.png", "pen/1.png", "pen/2.png"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        Image.new("RGB", (4, 4)).save(path)
+    (tmp_path / "mug" / "3.png").write_bytes(b"")
+    (tmp_path / "pen" / "0.png").write_text("hello")
+    return tmp_path
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_every_unreadable_file_is_named(damaged: Path, deep: bool) -> None:
+    counted: list[int] = []
+    bad = check_readable(image_folder(damaged), deep=deep, advance=counted.append)
+    assert [path for path, _ in bad] == ["mug/3.png", "pen/0.png"]
+    assert sum(counted) == 6
+
+
+def test_without_leave_to_skip_the_job_stops_with_all_names(damaged: Path) -> None:
+    with pytest.raises(InputError) as error:
+        keep_readable(image_folder(damaged))
+    said = str(error.value)
+    assert "2 of 6 files" in said
+    assert "mug/3.png: empty file" in said
+    assert "pen/0.png: not an image" in said
+    assert "--skip-unreadable" in said
+
+
+def test_with_leave_they_are_left_out_and_counted(damaged: Path) -> None:
+    kept, bad = keep_readable(image_folder(damaged), skip=True)
+    assert len(bad) == 2
+    assert list(kept.paths) == ["mug/1.png", "mug/2.png", "pen/1.png", "pen/2.png"]
+    assert kept.labels is not None
+    assert kept.labels.tolist() == [0, 0, 1, 1]
+
+
+def test_nothing_readable_cannot_be_skipped(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"")
+    with pytest.raises(InputError, match="1 of 1 files"):
+        keep_readable(image_folder(tmp_path), skip=True)
+
+
+def test_rows_with_values_that_are_not_finite() -> None:
+    values = np.zeros((600, 2))
+    values[[3, 590]] = np.nan, np.inf
+    domain = array_domain(values, name="x")
+    assert check_readable(domain) == []
+    bad = check_readable(domain, deep=True)
+    assert [row for row, _ in bad] == ["row 3", "row 590"]
+    assert len(drop_unreadable(domain, bad)) == 598
