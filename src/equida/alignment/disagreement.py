@@ -12,6 +12,7 @@ def classifier_discrepancy(logits: Tensor, other_logits: Tensor) -> Tensor:
 
     Value in [0, 2/C]. The classifiers maximise it on the target, the features minimise it.
 
+    >>> import torch
     >>> classifier_discrepancy(torch.tensor([[50.0, 0.0]]), torch.tensor([[0.0, 50.0]]))
     tensor(1.)
     """
@@ -25,6 +26,7 @@ def class_balance(logits: Tensor) -> Tensor:
 
     1e-6 is added inside the logarithm, as in tllib's MCD: an absent class costs at most 13.8 / C.
 
+    >>> import torch
     >>> class_balance(torch.eye(2) * 50)
     tensor(0.6931)
     """
@@ -52,6 +54,7 @@ def margin_disparity(
         target_adversary: the adversary on the same samples.
         margin: exp of the margin rho of the paper.
 
+    >>> import torch
     >>> agree, differ = torch.tensor([[9.0, 0.0]]), torch.tensor([[0.0, 9.0]])
     >>> margin_disparity(agree, agree, agree, differ) < margin_disparity(agree, agree, agree, agree)
     tensor(True)
