@@ -16,13 +16,15 @@ from equida.errors import InputError
 T = TypeVar("T")
 
 VERBS = {
+    "list": "methods, recipes and data sets by name, with defaults, ranges and references",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0 done, 1 not achieved, 2 bad input."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    # Not list(...): once the verb `list` is imported, that name is its module here.
+    arguments = [*(sys.argv[1:] if argv is None else argv)]
     try:
         return _dispatch(arguments)
     except InputError as error:
