@@ -1,6 +1,6 @@
 """Maximum mean discrepancy of the features of two domains, and of features and predictions."""
 
-from collections.abc import Sequence
+import functools
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,18 +10,16 @@ from equida.alignment.precision import full_precision, same_width
 
 Estimator = Literal["linear", "quadratic"]
 
-BANDWIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
-"""The kernel's sigma^2, as multiples of the mean squared distance in the batch."""
 PREDICTION_VARIANCE = 0.92**2
 """sigma^2 of JMMD's kernel on predictions, whose squared distances lie in [0, 2]."""
 
 
 class Layer(NamedTuple):
-    """One layer's activations in both domains, and the sigma^2 of the Gaussians on it."""
+    """One layer's activations in both domains, and the sigma^2 of each Gaussian on it."""
 
     source: Tensor
     target: Tensor
-    variances: Sequence[Tensor | float]
+    variances: Tensor
 
 
 @full_precision
@@ -73,7 +71,8 @@ def joint_mmd(
     True
     """
     same_width(source_logits, target_logits)
-    predictions = Layer(source_logits.softmax(1), target_logits.softmax(1), [PREDICTION_VARIANCE])
+    variance = source_logits.new_full((1,), PREDICTION_VARIANCE)
+    predictions = Layer(source_logits.softmax(1), target_logits.softmax(1), variance)
     return _discrepancy([_features(source, target), predictions], estimator)
 
 
@@ -84,9 +83,11 @@ def _features(source: Tensor, target: Tensor) -> Layer:
     centre = both.mean(0)
     # The mean of |x - y|^2 over all pairs, each with itself too, is twice the variance.
     mean_distance = 2.0 * (both - centre).square().sum(1).mean()
-    mean_distance = mean_distance.clamp_min(torch.finfo(both.dtype).tiny)
+    # Made on the device: a copy from the host would wait for it.
+    octaves = torch.arange(-3.0, 2.0, dtype=both.dtype, device=both.device).exp2()
+    variances = mean_distance.clamp_min(1e-30) * octaves
     # Distances do not change, and |x|^2 + |y|^2 - 2 xy loses no digits to a far-away origin.
-    return Layer(source - centre, target - centre, [m * mean_distance for m in BANDWIDTHS])
+    return Layer(source - centre, target - centre, variances)
 
 
 def _discrepancy(layers: list[Layer], estimator: Estimator) -> Tensor:
@@ -107,36 +108,39 @@ def _discrepancy(layers: list[Layer], estimator: Estimator) -> Tensor:
 
 
 def _quadratic(layers: list[Layer]) -> Tensor:
-    within_source = _kernel(layers, [_all_pairs(x.source, x.source) for x in layers])
-    within_target = _kernel(layers, [_all_pairs(x.target, x.target) for x in layers])
-    across = _kernel(layers, [_all_pairs(x.source, x.target) for x in layers])
-    return _off_diagonal_mean(within_source) + _off_diagonal_mean(within_target) - 2 * across.mean()
+    rows = layers[0].source.shape[0]
+    both = [torch.cat([layer.source, layer.target]) for layer in layers]
+    kernel = _kernel(layers, [_all_pairs(x) for x in both])
+    within = _off_diagonal_mean(kernel[:rows, :rows]) + _off_diagonal_mean(kernel[rows:, rows:])
+    return within - 2.0 * kernel[:rows, rows:].mean()
 
 
 def _linear(layers: list[Layer]) -> Tensor:
-    within_source = _kernel(layers, [_neighbours(x.source, x.source) for x in layers])
-    within_target = _kernel(layers, [_neighbours(x.target, x.target) for x in layers])
-    across = _kernel(layers, [_neighbours(x.source, x.target) for x in layers])
-    back = _kernel(layers, [_neighbours(x.target, x.source) for x in layers])
-    return (within_source + within_target - across - back).mean()
+    squared = [_neighbours(layer.source, layer.target) for layer in layers]
+    kernel = _kernel(layers, squared)
+    return (kernel[:2].sum(0) - kernel[2:].sum(0)).mean()
 
 
 def _kernel(layers: list[Layer], squared_distances: list[Tensor]) -> Tensor:
     """The product over layers of the sum of their Gaussians."""
-    product = torch.ones_like(squared_distances[0])
-    for layer, squared in zip(layers, squared_distances, strict=True):
-        gaussians = [torch.exp(squared / (-2.0 * variance)) for variance in layer.variances]
-        product = product * torch.stack(gaussians).sum(0)
+    kernels = [
+        torch.exp(squared / (-2.0 * layer.variances[:, None, None])).sum(0)
+        for layer, squared in zip(layers, squared_distances, strict=True)
+    ]
+    product: Tensor = functools.reduce(torch.mul, kernels)
     return product
 
 
-def _all_pairs(x: Tensor, y: Tensor) -> Tensor:
-    squares = x.square().sum(1)[:, None] + y.square().sum(1)
-    return torch.addmm(squares, x, y.mT, alpha=-2.0).clamp_min(0.0)
+def _all_pairs(x: Tensor) -> Tensor:
+    squares = x.square().sum(1)
+    return torch.addmm(squares[:, None] + squares, x, x.mT, alpha=-2.0).clamp_min(0.0)
 
 
-def _neighbours(x: Tensor, y: Tensor) -> Tensor:
-    return (x - y.roll(-1, 0)).square().sum(1)
+def _neighbours(source: Tensor, target: Tensor) -> Tensor:
+    """(4, batch): within the source, within the target, and both ways across."""
+    firsts = torch.stack([source, target, source, target])
+    seconds = torch.stack([source, target, target, source]).roll(-1, 1)
+    return (firsts - seconds).square().sum(2)
 
 
 def _off_diagonal_mean(kernel: Tensor) -> Tensor:

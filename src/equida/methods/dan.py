@@ -13,7 +13,8 @@ class DANConfig:
     trade_off: float = search(1.0, 0.1, 2.5)
     """Weight of the discrepancy against source cross-entropy."""
     estimator: Estimator = "quadratic"
-    """All pairs of a batch ("quadratic"), or neighbours only ("linear", the authors' choice)."""
+    """All pairs of a batch ("quadratic", which varies less from batch to batch), or neighbours
+    only ("linear", the authors' choice)."""
 
 
 @register("dan", DANConfig, reference="Long et al. 2015, arXiv 1502.02791")

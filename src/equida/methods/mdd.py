@@ -22,7 +22,10 @@ class MDDConfig:
 
 @register("mdd", MDDConfig, reference="Zhang et al. 2019, arXiv 1904.05801")
 class MDD(Method):
-    """Margin disparity discrepancy: features on which an adversary cannot part the domains."""
+    """Margin disparity discrepancy: features on which an adversary cannot part the domains.
+
+    The classifier, which predicts, is the network's own head; the adversary is this method's.
+    """
 
     config: MDDConfig
 
