@@ -74,9 +74,8 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                arguments, prog=f"equida {verb}", description=inspect.cleandoc(arguments.__doc__ or ""), args=argv
-            )
+            about = inspect.cleandoc(arguments.__doc__ or "")
+            return tyro.cli(arguments, prog=f"equida {verb}", description=about, args=argv)
     except SystemExit as stop:
         if not stop.code:
             raise
@@ -87,6 +86,9 @@ def _one_line(box: str) -> str:
     """What a framed complaint says: its first sentence, and the option that may be meant."""
     lines = [line.strip(" │╭╮╰╯─") for line in box.splitlines()[1:]]
     said = next((line for line in lines if line), "bad arguments").rstrip(".")
+    if said.startswith("Missing from"):
+        missing = [line.split()[0] for line in lines if line.startswith("--") or line.isupper()]
+        said = "missing: " + ", ".join(dict.fromkeys(missing)) if missing else said.rstrip(":")
     if "Perhaps you meant:" in lines:
         meant = lines[lines.index("Perhaps you meant:") + 1].split()
         said += f"; did you mean {next(word for word in meant if word.startswith('--'))}?"

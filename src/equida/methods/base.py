@@ -1,9 +1,10 @@
 """What a method is: named, weighted loss terms that are added to source cross-entropy."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
@@ -21,16 +22,30 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True)
 class Range:
-    """Where a search may look for a hyper-parameter."""
+    """Where a search may look for a hyper-parameter, and the values that it may have at all."""
 
     low: float
     high: float
     log: bool = False
+    least: float = 0.0
+    most: float = math.inf
+
+    def allows(self, value: float) -> bool:
+        return math.isfinite(value) and self.least <= value <= self.most
 
 
-def search(default: float, low: float, high: float, *, log: bool = False) -> Any:
-    """A dataclass field with a default and the range that a search may try."""
-    return dataclasses.field(default=default, metadata={"range": Range(low, high, log)})
+def search(
+    default: float | None,
+    low: float,
+    high: float,
+    *,
+    log: bool = False,
+    least: float = 0.0,
+    most: float = math.inf,
+) -> Any:
+    """A dataclass field with a default, the range to search, and the least and largest value."""
+    allowed = Range(low, high, log, least, most)
+    return dataclasses.field(default=default, metadata={"range": allowed})
 
 
 class Method(nn.Module):
@@ -44,9 +59,11 @@ class Method(nn.Module):
             detached features. It stays the network's: it is not registered here again.
     """
 
-    owns_cross_entropy: ClassVar[bool] = False
-    """True where the method's terms include its own form of source cross-entropy, so that the
-    loop adds none."""
+    owns_cross_entropy: bool = False
+    """True where the terms include the method's own form of source cross-entropy, so that the loop
+    adds none."""
+    source_free: bool = False
+    """True where the terms need target predictions only."""
 
     def __init__(self, config: Any, features: int, classes: int, classifier: nn.Module) -> None:
         super().__init__()
@@ -78,7 +95,7 @@ class Entry:
     method: type[Method]
     config: type
     reference: str
-    presets: Mapping[str, Mapping[str, float]]
+    presets: Mapping[str, Mapping[str, Any]]
     """Per benchmark, the hyper-parameters that differ there from the defaults."""
 
     @property
@@ -96,7 +113,7 @@ def register(
     config: type,
     *,
     reference: str,
-    presets: Mapping[str, Mapping[str, float]] | None = None,
+    presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[M], M]:
     """Class decorator: makes a method known by `name`."""
 

@@ -1,0 +1,29 @@
+"""CWSM: squares of target predictions, each class weighted by the inverse of its size."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from equida.losses import cwsm
+from equida.methods.base import Method, Output, register, search
+
+
+@dataclass(frozen=True)
+class CWSMConfig:
+    trade_off: float = search(1.0, 0.5, 2.5)
+    """Weight of the target term against source cross-entropy (the paper's lambda)."""
+    r: float = search(0.5, 0.0, 1.0, most=1.0)
+    """Pressure towards equal class sizes; strongest near 0.5, and none at 0."""
+
+
+@register("cwsm", CWSMConfig, reference="Zhang et al. 2022, arXiv 2204.05596, Eq. 8")
+class CWSM(Method):
+    """Class weighted squares maximization: as MaxSquare, with small classes weighted up."""
+
+    config: CWSMConfig
+    source_free = True
+
+    def forward(
+        self, source: Output, labels: Tensor, target: Output, progress: float
+    ) -> dict[str, Tensor]:
+        return {"cwsm": self.config.trade_off * cwsm(target.logits, r=self.config.r)}
