@@ -42,6 +42,6 @@ def test_existing_operators_are_not_declared_again() -> None:
 
 
 def test_without_torchvision_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torchvision_ops.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'equida\[vision\]'"):
         torchvision_ops.ensure_operators()

@@ -6,6 +6,7 @@ help), and `run(arguments) -> int`, whose result is the exit code.
 
 import difflib
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from equida.errors import InputError
 T = TypeVar("T")
 
 VERBS = {
+    "features": "compute features of every image once, into one memory-mapped file",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
@@ -59,7 +61,9 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
     """The verb's dataclass, filled from the command line by tyro."""
     import tyro
 
-    return tyro.cli(arguments, prog=f"equida {verb}", description=arguments.__doc__, args=argv)
+    return tyro.cli(
+        arguments, prog=f"equida {verb}", description=inspect.getdoc(arguments), args=argv
+    )
 
 
 def _usage() -> str:

@@ -162,26 +162,32 @@ class Transform:
 
 
 def train_transform(
-    domain: str, mean: tuple[float, ...] = IMAGENET_MEAN, std: tuple[float, ...] = IMAGENET_STD
+    domain: str,
+    mean: tuple[float, ...] = IMAGENET_MEAN,
+    std: tuple[float, ...] = IMAGENET_STD,
+    size: int = 224,
 ) -> Transform:
     """The protocol's training transform for the domain of that name.
 
     >>> train_transform("amazon").kind, train_transform("webcam").kind
     ('random-crop', 'random-resized-crop')
     """
+    kind: Kind = "random-crop"
     if domain.lower() in RESIZED_CROP_DOMAINS:
-        return Transform("random-resized-crop", mean=mean, std=std)
-    return Transform("random-crop", mean=mean, std=std)
+        kind = "random-resized-crop"
+    return Transform(kind, _before_crop(size), size, mean=mean, std=std)
 
 
 def evaluation_transform(
     mean: tuple[float, ...] = IMAGENET_MEAN,
     std: tuple[float, ...] = IMAGENET_STD,
+    size: int = 224,
     *,
     ten_crop: bool = False,
 ) -> Transform:
     """The protocol's test transform: a square of 256, of which the centre 224 (or ten crops)."""
-    return Transform("ten-crop" if ten_crop else "centre-crop", mean=mean, std=std)
+    kind: Kind = "ten-crop" if ten_crop else "centre-crop"
+    return Transform(kind, _before_crop(size), size, mean=mean, std=std)
 
 
 def feature_transform(
@@ -196,8 +202,12 @@ def feature_transform(
     >>> feature_transform(size=224).resize
     256
     """
-    resize = round(size * 256 / 224)
-    return Transform("centre-crop", resize, size, False, mean, std, reduced)
+    return Transform("centre-crop", _before_crop(size), size, False, mean, std, reduced)
+
+
+def _before_crop(size: int) -> int:
+    """256 for 224, and the same share of the image for networks of another size."""
+    return round(size * 256 / 224)
 
 
 def _bytes(image: "Image.Image") -> Tensor:
