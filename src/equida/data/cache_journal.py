@@ -1,0 +1,128 @@
+"""The journal: features that were computed before a run ended, whatever ended it.
+
+Records of one size are appended batch by batch and forced to disk, so that a killed process leaves
+whole batches and at most one torn one, which is computed again.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equida.data.cache_file import Settings
+from equida.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows: two runs into one file are then not noticed
+    fcntl = None  # type: ignore[assignment]
+
+
+class Journal:
+    """Features by content, in the folder FILE.part.
+
+    Attributes:
+        folder: where it lies.
+        position: the number of each content's record.
+        unreadable: contents that are known not to be images.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, batch_size: int) -> None:
+        self.folder, self.batch_size = folder, batch_size
+        self._record = np.dtype(
+            [
+                ("content", np.uint8, (32,)),
+                ("readable", "<i8"),
+                ("features", settings.dtype, settings.row_shape),
+            ]
+        )
+        self._file = folder / "records"
+        self.position: dict[bytes, int] = {}
+        self.unreadable: set[bytes] = set()
+        self._begin(json.dumps({**asdict(settings), "batch_size": batch_size}))
+
+    def _begin(self, described: str) -> None:
+        """Take over what an earlier run left, if it was after the same features."""
+        note = self.folder / "settings.json"
+        if not note.is_file() or note.read_text() != described:
+            self._file.unlink(missing_ok=True)
+            draft = self.folder / "settings.json.new"
+            draft.write_text(described)
+            draft.replace(note)
+        self._file.touch()
+        records = self._file.stat().st_size // self._record.itemsize
+        # Only whole batches are kept: the network then sees the batches of an undisturbed run.
+        records -= records % self.batch_size
+        os.truncate(self._file, records * self._record.itemsize)
+        stored = self._map()
+        for number, (content, readable) in enumerate(
+            zip(stored["content"], stored["readable"], strict=True)
+        ):
+            self._index(content.tobytes(), bool(readable), number)
+
+    def __len__(self) -> int:
+        return self._file.stat().st_size // self._record.itemsize
+
+    def _index(self, content: bytes, readable: bool, number: int) -> None:
+        if readable:
+            self.position[content] = number
+        else:
+            self.unreadable.add(content)
+
+    def append(
+        self, contents: list[bytes], readable: list[bool], features: NDArray[np.generic]
+    ) -> None:
+        """Keep one batch; when this returns, it survives the end of the process.
+
+        The last batch is filled up with records of no content, so that records always come in
+        whole batches.
+        """
+        start = len(self)
+        records = np.zeros(self.batch_size, self._record)
+        number = len(contents)
+        records["content"][:number] = np.frombuffer(b"".join(contents), np.uint8).reshape(-1, 32)
+        records["readable"][:number] = readable
+        records["features"][:number] = features[:number]
+        with self._file.open("ab") as file:
+            file.write(records.tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        for offset, (content, fine) in enumerate(zip(contents, readable, strict=True)):
+            self._index(content, fine, start + offset)
+
+    def features(self) -> NDArray[np.generic]:
+        """The features of all records, memory-mapped."""
+        return self._map()["features"]
+
+    def _map(self) -> NDArray[np.void]:
+        if len(self) == 0:
+            return np.zeros(0, self._record)
+        return np.memmap(self._file, self._record, "r")
+
+
+@contextlib.contextmanager
+def work_folder(path: Path) -> Iterator[Path]:
+    """The folder FILE.part, held by this process alone; removed when all went well.
+
+    It stays after an error, a kill or an interruption, for the next run to go on from.
+    """
+    folder = path.with_name(f"{path.name}.part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("w")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    with lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(f"{path} is being written by another process") from None
+        yield folder
+        shutil.rmtree(folder)
