@@ -57,9 +57,9 @@ def test_a_missing_requirement_is_a_problem(
 def test_the_state_of_torchvisions_operators(
     monkeypatch: pytest.MonkeyPatch, compiled: bool, said: str
 ) -> None:
-    cure = ModuleType("equida.models.torchvision_ops")
+    cure = ModuleType("equida.torchvision_ops")
     cure.ensure_operators = lambda: compiled  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "equida.models.torchvision_ops", cure)
+    monkeypatch.setitem(sys.modules, "equida.torchvision_ops", cure)
     monkeypatch.setitem(sys.modules, "torchvision", ModuleType("torchvision"))
     monkeypatch.setattr(installation, "_version", lambda _: "1.0")
     assert said in installation.torchvision_state()

@@ -53,8 +53,6 @@ def test_weights_equal_those_of_one_process(
 
 
 @pytest.mark.parametrize("method", BATCH_LEVEL)
-def test_without_the_gather_they_would_not(
-    method: str, two_processes: Path, alone: Fabric
-) -> None:
+def test_without_the_gather_they_would_not(method: str, two_processes: Path, alone: Fabric) -> None:
     file = two_processes / f"{method}-apart.safetensors"
     assert difference(file, weights(method, 10, alone)) > 1e-5

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -23,7 +23,7 @@ class Arguments:
     prepared and what the classes are called. It is checked against torch on random inputs.
     """
 
-    run: tyro.conf.Positional[Path]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a finished run."""
     out: Path
     """Folder to write into."""

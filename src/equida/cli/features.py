@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import tyro
 
@@ -80,7 +80,8 @@ def image_domains(images: str, data: Path | None, only: Sequence[str]) -> "list[
     from equida.data import benchmark, load_domain, open_domain
 
     if os.path.exists(images):
-        return [open_domain(images, domain=name) for name in only] or [open_domain(images)]
+        opened = [open_domain(images, domain=name) for name in only] or [open_domain(images)]
+        return cast("list[FileSamples]", opened)
     if os.sep in images or images.endswith(".txt"):
         raise InputError(f"{images}: no such folder or list")
     chosen = benchmark(images)
@@ -89,7 +90,7 @@ def image_domains(images: str, data: Path | None, only: Sequence[str]) -> "list[
     if data is None:
         raise InputError(f"{chosen.name}: say where it is with --data DIR")
     keys = [chosen.domain(name).key for name in only] or [part.key for part in chosen.domains]
-    return [load_domain(chosen, key, data) for key in keys]
+    return cast("list[FileSamples]", [load_domain(chosen, key, data) for key in keys])
 
 
 def extract(domains: "Sequence[FileSamples]", arguments: Arguments) -> "Outcome":

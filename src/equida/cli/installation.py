@@ -80,7 +80,7 @@ def torchvision_state() -> str:
         return "not installed"
     compiled: bool | None = None
     try:
-        module = importlib.import_module("equida.models.torchvision_ops")
+        module = importlib.import_module("equida.torchvision_ops")
         compiled = bool(module.ensure_operators())
     except ImportError:
         pass

@@ -31,9 +31,9 @@ class Arguments:
     cannot be read are named on standard error and left out.
     """
 
-    run: tyro.conf.Positional[Path]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a finished run."""
-    images: tyro.conf.Positional[tuple[Path, ...]]
+    images: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="IMAGES")]
     """Images and folders of images; folders are searched through."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """File to write instead of standard output."""

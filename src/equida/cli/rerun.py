@@ -5,7 +5,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -22,7 +22,7 @@ class Arguments:
     Exit code 0: the same weights, bit for bit. 1: they differ; the figures say by how much.
     """
 
-    run: tyro.conf.Positional[Path]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a finished run."""
     out: Path | None = None
     """Where the second run is kept; by default it is removed."""
