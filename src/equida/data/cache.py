@@ -171,7 +171,9 @@ class _Run:
         by_view = features.reshape(len(features), -1, self.settings.width)
         for view in range(by_view.shape[1]):
             batch = self.transform.normalize(torch.from_numpy(pixels[:, view]))
-            by_view[:, view] = self.forward(batch).float().cpu().numpy()
+            computed = self.forward(batch).float().cpu().numpy()
+            with np.errstate(over="ignore"):  # found below, with a better message
+                by_view[:, view] = computed
         if not np.isfinite(features).all():
             raise InputError(
                 f"features of {self.settings.backbone} are not finite as {self.settings.dtype};"
