@@ -7,7 +7,8 @@ from equida.cli import VERBS, main
 
 def test_no_command_prints_usage_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
-    assert all(verb in capsys.readouterr().out for verb in VERBS)
+    printed = capsys.readouterr().out
+    assert all(verb in printed for verb in VERBS)
 
 
 def test_unknown_command_is_one_line_with_the_likely_one(

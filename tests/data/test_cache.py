@@ -4,6 +4,8 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -289,7 +291,7 @@ def test_killed_while_writing_it_goes_on_and_the_file_is_identical(
                 os.kill(os.getpid(), signal.SIGKILL)
             real(number)
 
-        os.fsync = fsync
+        os.fsync = fsync  # type: ignore[assignment]
         _run(out, shop)
 
     _killed(child)
@@ -390,3 +392,37 @@ def test_wrong_names_and_empty_folders(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no images in empty"):
         _run(tmp_path / "shop.safetensors", tmp_path / "empty")
+
+
+MEASURE = """
+import resource, sys
+from pathlib import Path
+import torch
+sys.path.insert(0, {tests!r})
+from test_cache import PLAIN, Folder, Silent, _save
+from equida.data.cache import write_features
+from equida.data.cache_file import Settings
+
+def peak(count):
+    root = Path({root!r}) / str(count)
+    for number in range(count):
+        _save(root / "mug" / f"{{number:03d}}.png", number)
+    settings = Settings("toy", "abc", 100_000, str(PLAIN))
+    network = lambda images: torch.zeros(len(images), 100_000)
+    out = root / "f.safetensors"
+    write_features(out, [Folder(root)], settings, network, Silent(), batch_size=8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+few, many = peak(40), peak(400)
+assert (Path({root!r}) / "400" / "f.safetensors").stat().st_size > 160e6
+print(many - few)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path) -> None:
+    """160 MB of features of ten times as many images take no 40 MB more."""
+    code = MEASURE.format(tests=str(Path(__file__).parent), root=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 40
