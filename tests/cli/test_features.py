@@ -165,9 +165,9 @@ def branch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     )
     digits = SimpleNamespace(name="digits", embedded=True)
 
-    def note(*arguments: Any, **options: Any) -> str:
+    def note(*arguments: Any, **options: Any) -> Folder:
         asked.append((*arguments, *options.values()))
-        return "domain"
+        return Folder("some", [])
 
     import equida.data
 
@@ -188,7 +188,7 @@ def test_a_data_set_gives_all_its_domains_or_those_asked_for(
     assert [key for _, key, _ in branch] == ["W"]
     branch.clear()
     features.image_domains(str(tmp_path), None, ())
-    assert branch == [(str(tmp_path),)]
+    assert branch == [(str(tmp_path), None)]
 
 
 @pytest.mark.parametrize(

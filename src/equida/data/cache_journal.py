@@ -112,7 +112,8 @@ class Journal:
 def work_folder(path: Path) -> Iterator[Path]:
     """The folder FILE.part, held by this process alone; removed when all went well.
 
-    It stays after an error, a kill or an interruption, for the next run to go on from.
+    After a kill, an interruption or an error it stays, for the next run to go on from, unless
+    nothing was computed.
     """
     folder = path.with_name(f"{path.name}.part")
     try:
@@ -126,5 +127,10 @@ def work_folder(path: Path) -> Iterator[Path]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise InputError(f"{path} is being written by another process") from None
-        yield folder
+        try:
+            yield folder
+        except InputError:
+            if not any(file.stat().st_size for file in folder.glob("records")):
+                shutil.rmtree(folder)
+            raise
         shutil.rmtree(folder)
