@@ -82,7 +82,7 @@ def run() -> None:
             for start in range(0, len(photographs), BATCH)
             for end in (min(start + BATCH, len(photographs)),)
         ]
-        plain = network.backbone.module.to(memory_format=torch.channels_last)
+        plain = network.backbone.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
         def features() -> None:
             arguments.out.unlink(missing_ok=True)

@@ -7,13 +7,8 @@ from equida.cli import VERBS, main
 
 def test_no_command_prints_usage_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
-<<<<<<< HEAD
     usage = capsys.readouterr().out
     assert all(verb in usage for verb in VERBS)
-=======
-    printed = capsys.readouterr().out
-    assert all(verb in printed for verb in VERBS)
->>>>>>> vision
 
 
 def test_unknown_command_is_one_line_with_the_likely_one(

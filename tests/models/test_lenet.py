@@ -28,6 +28,6 @@ def test_it_learns_two_patterns() -> None:
     for _ in range(30):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(network(images), labels)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
     assert (network(images).argmax(1) == labels).all()

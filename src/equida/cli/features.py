@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -80,13 +80,8 @@ def image_domains(images: str, data: Path | None, only: Sequence[str]) -> "list[
     from equida.data import benchmark, load_domain, open_domain
 
     if os.path.exists(images):
-<<<<<<< HEAD
-        opened = [open_domain(images, domain=name) for name in only] or [open_domain(images)]
-        return cast("list[FileSamples]", opened)
-=======
         names: Sequence[str | None] = only or (None,)
         return [_image_files(open_domain(images, domain=name)) for name in names]
->>>>>>> vision
     if os.sep in images or images.endswith(".txt"):
         raise InputError(f"{images}: no such folder or list")
     chosen = benchmark(images)
@@ -95,9 +90,6 @@ def image_domains(images: str, data: Path | None, only: Sequence[str]) -> "list[
     if data is None:
         raise InputError(f"{chosen.name}: say where it is with --data DIR")
     keys = [chosen.domain(name).key for name in only] or [part.key for part in chosen.domains]
-<<<<<<< HEAD
-    return cast("list[FileSamples]", [load_domain(chosen, key, data) for key in keys])
-=======
     return [_image_files(load_domain(chosen, key, data)) for key in keys]
 
 
@@ -107,7 +99,6 @@ def _image_files(domain: "Samples") -> "FileSamples":
     if not isinstance(domain, FileSamples):
         raise InputError(f"{domain.name} holds rows; features are computed of image files")
     return domain
->>>>>>> vision
 
 
 def extract(domains: "Sequence[FileSamples]", arguments: Arguments) -> "Outcome":
