@@ -6,6 +6,7 @@
 """
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -109,7 +110,6 @@ class RunFolder:
         try:
             yield
         except OSError as error:
-            raise InputError(
-                f"cannot write into {self.path}: {error.strerror}; "
-                "free some space or choose another folder"
-            ) from error
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            what = "free some space and start again" if full else "choose another folder"
+            raise InputError(f"cannot write into {self.path}: {error.strerror}; {what}") from error

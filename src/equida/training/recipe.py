@@ -45,14 +45,15 @@ class Recipe:
     init: Literal["torch", "kaiming", "xavier"] = "torch"
     """How the linear layers of the head start."""
     freeze: str = ""
-    """Backbone parameters that stay as they are: "all", or name prefixes with commas between."""
+    """Backbone parameters that stay as they are: "all", or name prefixes with commas between. Parts
+    that are frozen whole keep their running statistics too."""
     holdout: float = 0.0
     """Share of each source class kept out of training, for source validation accuracy; at 0 that
     score is of training samples."""
     clip: float = 0.0
     """Largest norm of the gradient; 0: not clipped."""
     accumulate: int = 1
-    """Batches whose gradients are added up before a step."""
+    """Batches whose gradients are averaged for one step; each of them has `batch_size` samples."""
     precision: Precision = "32-true"
     """Arithmetic of the network; the losses are float32 in any case."""
     channels_last: bool = False
@@ -69,6 +70,8 @@ class Recipe:
     """Processes that read images ahead, for each domain."""
     eval_batch_size: int = 256
     """Samples of a batch in evaluation."""
+    ten_crop: bool = False
+    """Evaluate on ten crops of each image instead of the centre: the mean of their predictions."""
 
     def __post_init__(self) -> None:
         for name, least in MINIMA.items():
