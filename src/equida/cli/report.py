@@ -44,7 +44,8 @@ def run(arguments: Arguments) -> int:
     if arguments.out.is_dir():
         raise InputError(f"{arguments.out} is a folder; expected a file such as report.html")
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=arguments.quiet) as progress:
+    silent = arguments.quiet or not console.is_terminal
+    with Progress(console=console, transient=True, disable=silent) as progress:
         bar = progress.add_task("reading runs", total=None)
         grid = write_page(
             arguments.runs,

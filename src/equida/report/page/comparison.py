@@ -1,6 +1,7 @@
 """The tables: systems by tasks for each way to select a step, and the selections side by side."""
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -64,11 +65,10 @@ def comparison(grid: Grid, selection: str) -> list[Table]:
             if any(e.system == system and e.task in tasks for e in grid.finished)
         ]
         columns = (*(task.name for task in tasks), "accuracy", "equity", "discriminability")
-        seeds = {e.seed for e in grid.finished if e.task in tasks}
         tables.append(
             Table(
                 f"{benchmark}: target accuracy in %, {SELECTIONS[selection]}, "
-                f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}",
+                f"{_seeds(grid, tasks)}",
                 columns,
                 _ranked(rows, range(len(tasks) + 1)),
                 selection,
@@ -103,10 +103,21 @@ def _best(table: Table) -> str | None:
         return None
     best, system = max(complete, key=lambda pair: (pair[0], -pair[1].rank))
     over = f" over {place} tasks" if place > 1 else f" on {table.columns[0]}"
-    text = f"{table.caption.split(':')[0]}: {system.label} is the most accurate, {100 * best:.1f} %"
+    text = (
+        f"{table.caption.split(':')[0]}: {system.label} has the best accuracy, {100 * best:.1f} %"
+    )
     base = [value for value, other in complete if other.method == "source_only"]
-    gain = f", {100 * (best - base[0]):+.1f} points against source only" if base else ""
+    gain = f", {100 * (best - base[0]):.1f} points above source only" if base else ""
     return f"{text}{over}{gain} (last step)."
+
+
+def _seeds(grid: Grid, tasks: Sequence[TaskKey]) -> str:
+    """How many runs stand behind a number: "3 seeds", or "1 to 3 seeds" in an uneven grid."""
+    counts = Counter((e.system, e.task) for e in grid.finished if e.task in tasks).values()
+    few, many = min(counts), max(counts)
+    if few == many:
+        return f"{many} {'seed' if many == 1 else 'seeds'}"
+    return f"{few} to {many} seeds"
 
 
 def _row(grid: Grid, system: System, tasks: Sequence[TaskKey], selection: str) -> tuple[Cell, ...]:

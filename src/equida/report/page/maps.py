@@ -58,7 +58,8 @@ def embed(probs: Tensor) -> NDArray[np.float64]:
     roots = torch.nan_to_num(probs.double()).clamp_min(0.0).sqrt().numpy()
     places = np.asarray(tsne.fit(roots), np.float64)
     low, high = places.min(0), places.max(0)
-    return (places - low) / np.where(high > low, high - low, 1.0)
+    inside: NDArray[np.float64] = (places - low) / np.where(high > low, high - low, 1.0)
+    return inside
 
 
 def import_tsne() -> Any:

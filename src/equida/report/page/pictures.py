@@ -1,6 +1,7 @@
 """Small pictures of target samples, as addresses that hold the picture itself."""
 
 import base64
+import contextlib
 import io
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,6 @@ class Pictures:
         try:
             found = self._find(where, sample)
         except (InputError, OSError, IndexError):
-            # A picture is an extra: a file that is gone costs the picture, not the page.
             return ""
         return "" if found is None else _uri(found)
 
@@ -80,9 +80,11 @@ class Pictures:
         key = _place(where)
         if key not in self._places:
             self._places[key] = None
-            domain = _target(where)
-            if _has_pictures(domain):
-                self._places[key] = domain, {domain.identity(i): i for i in range(len(domain))}
+            # Data that have moved away cost their pictures, not the page.
+            with contextlib.suppress(InputError, OSError):
+                domain = _target(where)
+                if _has_pictures(domain):
+                    self._places[key] = domain, {domain.identity(i): i for i in range(len(domain))}
         return self._places[key]
 
 

@@ -45,6 +45,7 @@ function drawRun() {
   if (run.trouble) notes.push(run.trouble);
   byId("run-note").textContent = notes.join(" ");
   byId("run-note").hidden = !notes.length;
+  byId("classes-and-map").classList.toggle("pair", Boolean(run.confusion) && run.classes.length <= 12);
   drawTerms(run); drawEvaluations(run); drawSizes(run); drawChange(run); drawConfusion(run); drawMap(run); drawMistakes(run); drawPicks(run);
 }
 
@@ -70,7 +71,7 @@ function drawEvaluations(run) {
   const names = Object.keys(figures);
   if (!names.length) return absent("plot-evaluations", "The log of this run has no evaluations.");
   const t = theme();
-  const looks = { equity: [t.accent, "dash"], discriminability: [t.soft, "dot"], source_accuracy: [t.line, "solid"] };
+  const looks = { equity: [t.accent, "dash"], discriminability: [t.soft, "dot"], source_accuracy: [t.night ? "#6a717b" : "#b3ac9d", "solid"] };
   const traces = names.map((name) => {
     const [colour, dash] = looks[name] ?? [colourOf(run.system), "solid"];
     return { type: "scatter", mode: "lines", name: name.replaceAll("_", " "), x: evaluated, y: figures[name], line: { color: colour, dash, width: name in looks ? 1.6 : 2.4 } };
@@ -153,12 +154,23 @@ function drawConfusion(run) {
   const labels = count <= 70;
   const axis = { tickvals: run.classes.map((_, c) => c), ticktext: run.classes.map((name) => plain(name, narrow() ? 10 : 20)), showticklabels: labels, showgrid: false, zeroline: false, tickfont: { size: count > 40 ? 8 : count > 20 ? 10 : 12 } };
   const below = { ...axis, showticklabels: labels && !(narrow() && count > 12), title: { text: "predicted" }, tickangle: few ? 0 : -90 };
-  plot("plot-confusion", [trace], { height: Math.min(Math.max(width * 0.75, 340), few ? 460 : 760), xaxis: below, yaxis: { ...axis, autorange: "reversed", title: { text: "true" } } }, (point) => ({
+  plot("plot-confusion", [trace], { height: Math.min(Math.max(width * 0.85, 340), few ? 480 : 820), xaxis: below, yaxis: { ...axis, autorange: "reversed", title: { text: "true" } } }, (point) => ({
     lines: [`true: ${run.classes[point.y]}`, `predicted: ${run.classes[point.x]}`, `${counts[point.y][point.x]} of ${run.true[point.y]} samples`],
   }));
 }
 
 const hue = (c, night) => `hsl(${(c * 137.508 + 20) % 360} ${night ? "55% 66%" : "58% 43%"})`;
+
+/* The name of each class in the middle of its samples. */
+function classLabels(run, map, classes) {
+  const t = theme();
+  const middle = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+  return run.classes.flatMap((name, c) => {
+    const mine = map.x.map((_, i) => i).filter((i) => classes(i) === c);
+    if (!mine.length) return [];
+    return [{ text: plain(name, 16), x: middle(mine.map((i) => map.x[i])), y: middle(mine.map((i) => map.y[i])), showarrow: false, font: { size: run.classes.length > 12 ? 10 : 13, color: t.ink }, bgcolor: t.night ? "rgba(20,22,26,.7)" : "rgba(252,251,248,.75)", borderpad: 1 }];
+  });
+}
 
 function drawMap(run) {
   const map = run.map;
@@ -169,15 +181,16 @@ function drawMap(run) {
   }
   const t = theme();
   const pictures = map.pictures.some((picture) => picture !== null);
-  byId("map-note").textContent = `t-SNE of the probabilities of ${map.samples.length} of ${map.of} target samples: near means predicted alike; point at a sample for its name${pictures ? " and picture" : ""}`;
+  byId("map-note").textContent = `t-SNE of the probabilities of ${map.samples.length} of ${map.of} target samples: near means predicted alike${map.truth ? ", a cross is a mistake" : ""}; point at a sample for its name${pictures ? " and picture" : ""}`;
   const mode = map.truth ? byId("map-colour").value : "predicted";
   const right = (i) => map.truth[i] === map.predicted[i];
   const classes = (i) => (mode === "truth" ? map.truth[i] : map.predicted[i]);
   const colours = map.x.map((_, i) => (mode === "right" ? (right(i) ? t.accent : t.warm) : classes(i) < 0 ? t.soft : hue(classes(i), t.night)));
   const symbols = map.x.map((_, i) => (map.truth && map.truth[i] >= 0 && !right(i) ? "x" : "circle"));
-  const bare = { showticklabels: false, showgrid: false, zeroline: false, range: [-0.04, 1.04] };
+  const bare = { visible: false, range: [-0.04, 1.04] };
+  const labels = mode === "right" || run.classes.length > 40 ? [] : classLabels(run, map, classes);
   const trace = { type: "scatter", mode: "markers", x: map.x, y: map.y, customdata: map.x.map((_, i) => i), marker: { color: colours, symbol: symbols, size: 7, opacity: 0.85 } };
-  plot("plot-map", [trace], { height: narrow() ? 340 : 480, margin: { l: 4, r: 4, t: 4, b: 4 }, xaxis: bare, yaxis: bare }, (point) => {
+  plot("plot-map", [trace], { height: narrow() ? 340 : 480, margin: { l: 4, r: 4, t: 4, b: 4 }, annotations: labels, xaxis: bare, yaxis: bare }, (point) => {
     const i = point.customdata;
     const lines = [map.samples[i], `predicted: ${run.classes[map.predicted[i]]}, ${percent(map.confidence[i])}`];
     if (map.truth) lines.push(`true: ${run.classes[map.truth[i]] ?? "unknown"}`);
@@ -192,7 +205,7 @@ function drawMistakes(run) {
   byId("mistakes").replaceChildren(...run.mistakes.map((one) => {
     const item = make("li");
     if (one.picture !== null) item.append(pictureOf(one.picture));
-    item.append(make("b", run.classes[one.predicted]), make("span", `${percent(one.confidence)}, true: ${run.classes[one.truth]}`), make("span", one.sample, { class: "name", title: one.sample }));
+    item.append(make("b", `predicted: ${run.classes[one.predicted]}`), make("span", `${percent(one.confidence)} sure`, { class: "line" }), make("span", `true: ${run.classes[one.truth]}`, { class: "line" }), make("span", one.sample, { class: "name", title: one.sample }));
     return item;
   }));
 }
