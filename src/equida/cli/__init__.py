@@ -26,6 +26,7 @@ VERBS = {
     "features": "compute features of every image once, into one memory-mapped file",
     "doctor": "check a data set or this installation, and say what to do",
     "list": "methods, recipes and data sets by name, with defaults, ranges and references",
+    "report": "one self-contained page of all runs: tables, curves, mistakes",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
