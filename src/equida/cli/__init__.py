@@ -32,9 +32,9 @@ VERBS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0 done, 1 not achieved, 2 bad input."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(arguments)
+        # Not list(...): the verb `list` is an attribute of this package once it is imported.
+        return _dispatch([*(sys.argv[1:] if argv is None else argv)])
     except InputError as error:
         print(f"equida: {error}", file=sys.stderr)
         return 2
