@@ -142,7 +142,7 @@ def test_random_weights_are_said_to_be_random() -> None:
     untrained = load_backbone("resnet18", pretrained=False)
     assert (untrained.weights_sha256, untrained.origin) == ("", "random")
     lenet = load_backbone("lenet")
-    assert (lenet.width, lenet.input_size, lenet.mean) == (500, (1, 28, 28), (0.5,))
+    assert (lenet.width, lenet.input_size, lenet.mean) == (128, (1, 28, 28), (0.5,))
 
 
 class Tiny(nn.Module):

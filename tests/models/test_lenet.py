@@ -1,4 +1,4 @@
-"""LeNet: sizes, and that it can learn."""
+"""LeNet: sizes, layouts, and that it can learn."""
 
 import torch
 from torch import nn
@@ -12,10 +12,19 @@ def test_flat_rows_and_images_are_the_same() -> None:
     assert torch.equal(network(images), network(images.flatten(1)))
 
 
-def test_it_has_the_parameters_of_the_published_widths() -> None:
-    """20 filters of 5x5, 50 of 20x5x5, 800 x 500 weights, each with biases."""
-    expected = (20 * 25 + 20) + (50 * 20 * 25 + 50) + (800 * 500 + 500)
+def test_it_has_the_parameters_of_its_widths() -> None:
+    """8 filters of 5x5, 24 of 8x5x5, 384 x 128 weights, each with biases."""
+    expected = (8 * 25 + 8) + (24 * 8 * 25 + 24) + (384 * 128 + 128)
     assert sum(p.numel() for p in LeNet().parameters()) == expected
+
+
+def test_memory_layout_does_not_change_what_is_computed() -> None:
+    torch.manual_seed(0)
+    network, images = LeNet(), torch.rand(4, 1, 28, 28)
+    expected = network(images)
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    seen = network(images.contiguous(memory_format=torch.channels_last))
+    torch.testing.assert_close(seen, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_it_learns_two_patterns() -> None:

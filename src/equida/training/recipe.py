@@ -119,13 +119,14 @@ RECIPES.add(
 RECIPES.add(
     "digits",
     Recipe(
-        iterations=1000,
-        learning_rate=1e-2,
+        iterations=600,
+        learning_rate=3e-2,
         head_multiplier=1.0,
         weight_decay=5e-4,
         bottleneck=0,
         dropout=0.0,
-        evaluate_every=200,
+        channels_last=True,
+        evaluate_every=100,
     ),
 )
 
