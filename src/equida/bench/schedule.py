@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equida.bench.grid import Planned
-from equida.bench.work import Outcome, do_run
+from equida.bench.work import MOST_ATTEMPTS, Outcome, attempts, do_run
 from equida.errors import InputError
 
 
@@ -43,10 +43,10 @@ def do_runs(planned: Sequence[Planned], workers: Workers) -> Iterator[Outcome]:
     left = {str(run.folder): run for run in planned}
     with _backend(workers) as parallel:
         # Each round ends runs, or costs some run one of its attempts.
-        for _ in range(2 * len(planned) + 1):
+        for _ in range((MOST_ATTEMPTS + 1) * len(planned) + 1):
             if not left:
                 return
-            for outcome in _round(list(left.values()), workers, parallel):
+            for outcome in _round(_next(list(left.values())), workers, parallel):
                 if left.pop(outcome.folder, None) is not None:
                     yield outcome
     if left:
@@ -54,6 +54,15 @@ def do_runs(planned: Sequence[Planned], workers: Workers) -> Iterator[Outcome]:
             f"worker processes keep dying before they begin ({len(left)} runs are left);"
             " try --jobs 1 to see why"
         )
+
+
+def _next(left: Sequence[Planned]) -> Sequence[Planned]:
+    """The runs that no dead process was at; then those that one was at, each alone.
+
+    When a process dies, joblib ends the others too; only alone does a run show its own guilt.
+    """
+    suspects = [run for run in left if attempts(run.folder)]
+    return [run for run in left if run not in suspects] or suspects[:1]
 
 
 def _round(planned: Sequence[Planned], workers: Workers, parallel: Any) -> Iterator[Outcome]:
