@@ -68,6 +68,11 @@ class PaperTable:
     rows: tuple[PaperRow, ...]
     notes: tuple[Note, ...] = ()
 
+    @property
+    def heading(self) -> str:
+        """Number and caption without LaTeX."""
+        return f"Table {self.number}. " + self.caption.replace("$", "").replace("\\to", "→")
+
     def notes_on(self, methods: Collection[str]) -> list[str]:
         """The notes that concern rows of these methods."""
         return [n.text for n in self.notes if not n.methods or set(n.methods) & set(methods)]

@@ -68,6 +68,8 @@ class Comparison:
     @property
     def caption(self) -> str:
         count = len(self.seeds)
+        if not count:
+            return f"{self.title}; no runs yet."
         over = f"mean ± standard deviation over {count} seeds" if count > 1 else "one seed"
         shown = SELECTED.get(self.select, f"the step that {self.select} (label-free) picks")
         return f"{self.title}; {over}; {shown}."
