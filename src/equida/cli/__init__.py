@@ -22,6 +22,8 @@ VERBS = {
     "adapt": "adapt a classifier from a labelled source to an unlabelled target",
     "predict": "label images with the classifier of a finished run",
     "export": "write a run's classifier as safetensors and ONNX",
+    "bench": "every method on every task: the paper's table, resumable, in parallel",
+    "paper": "every table and figure of the paper beside what your runs give",
     "rerun": "do a run again from its record and say whether the result is the same",
     "features": "compute features of every image once, into one memory-mapped file",
     "doctor": "check a data set or this installation, and say what to do",

@@ -1,1 +1,1 @@
-"""Tables, figures and the page: what a folder of runs shows to a reader."""
+"""Tables, figures and the page: what a folder of runs says."""
