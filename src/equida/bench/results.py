@@ -11,7 +11,7 @@ from equida.bench.paper_tables import AVERAGE
 from equida.bench.sweep import Variant
 from equida.data.benchmarks import Benchmark
 from equida.errors import InputError
-from equida.training.evaluate import VALIDATORS
+from equida.evaluation.validators import VALIDATORS
 from equida.training.folder import RunFolder
 
 SELECTIONS = ("last", "oracle", *VALIDATORS)

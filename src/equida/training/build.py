@@ -140,7 +140,7 @@ def make_objective(
         config.overrides,
         config.benchmark,
     )
-    return Objective(network, method, recipe.label_smoothing), backbone
+    return Objective(network, method, recipe.label_smoothing, recipe.warm_up), backbone
 
 
 def _check_fit(backbone: Backbone, shape: tuple[int, ...]) -> None:

@@ -11,7 +11,7 @@ from equida.bench.store import Run
 from equida.data import BENCHMARKS
 from equida.methods import METHODS, parts
 from equida.training.config import RunConfig
-from equida.training.evaluate import VALIDATORS
+from equida.evaluation.validators import VALIDATORS
 
 SELECTIONS = {
     "last": "last step",
