@@ -9,9 +9,9 @@ from typing import Any
 
 from equida.bench.store import Run
 from equida.data import BENCHMARKS
+from equida.evaluation.validators import VALIDATORS
 from equida.methods import METHODS, parts
 from equida.training.config import RunConfig
-from equida.evaluation.validators import VALIDATORS
 
 SELECTIONS = {
     "last": "last step",
