@@ -20,7 +20,7 @@ SCHEMAS = {
 }
 
 # The declarations live as long as this object.
-_declared = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+_declared = torch.library.Library("torchvision", "FRAGMENT")
 
 
 def ensure_operators() -> bool:
@@ -39,7 +39,7 @@ def ensure_operators() -> bool:
     _load_compiled(spec.submodule_search_locations[0])
     for name, schema in SCHEMAS.items():
         if not hasattr(torch.ops.torchvision, name):
-            _declared.define(schema)  # type: ignore[no-untyped-call]
+            _declared.define(schema)
     return torch._C._dispatch_has_kernel_for_dispatch_key("torchvision::nms", "CPU")
 
 
@@ -53,6 +53,6 @@ def _load_compiled(folder: str) -> None:
         return
     try:
         # A second load of a library that is already there is no work.
-        torch.ops.load_library(library.origin)  # type: ignore[no-untyped-call]
+        torch.ops.load_library(library.origin)
     except OSError:
         return

@@ -58,7 +58,7 @@ def test_each_domain_counts_half_whatever_its_size() -> None:
 def test_a_sure_and_wrong_discriminator_has_a_gradient() -> None:
     logits = torch.tensor([-200.0], requires_grad=True)
     value = domain_loss(logits, torch.zeros(1))
-    value.backward()  # type: ignore[no-untyped-call]
+    value.backward()
     assert value.item() == pytest.approx(100.0 + 0.5 * math.log(2))
     assert logits.grad is not None
     assert logits.grad.item() == pytest.approx(-0.5)

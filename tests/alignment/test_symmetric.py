@@ -44,7 +44,7 @@ def test_sure_logits_give_finite_gradients() -> None:
     labels = torch.tensor([1])
     value = symmetric_classifier_loss(logits, labels, logits)
     value = value + symmetric_feature_loss(logits, labels, logits)
-    value.backward()  # type: ignore[no-untyped-call]
+    value.backward()
     assert logits.grad is not None
     assert bool(logits.grad.isfinite().all())
 

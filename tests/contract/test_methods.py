@@ -86,7 +86,7 @@ def test_gradient_reaches_the_backbone_and_all_parameters(name: str) -> None:
     case = Case(name)
     source, target = case.outputs()
     target.features.retain_grad()
-    total(case.method(source, case.labels, target, 0.5)).backward()  # type: ignore[no-untyped-call]
+    total(case.method(source, case.labels, target, 0.5)).backward()
     assert target.features.grad is not None
     assert bool((target.features.grad.abs().sum(1) > 0).all())
     for key, parameter in [*case.method.named_parameters(), *case.network.body.named_parameters()]:
@@ -129,13 +129,13 @@ def test_autocast_gives_nearly_the_same_in_full_precision(name: str) -> None:
         assert term.dtype == torch.float32, key
         assert term.item() == pytest.approx(exact[key].item(), rel=0.05, abs=0.05), key
     if rough:
-        total(rough).backward()  # type: ignore[no-untyped-call]
+        total(rough).backward()
         assert all(
             bool(p.grad.isfinite().all()) for p in case.method.parameters() if p.grad is not None
         )
 
 
-class NoWaiting(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class NoWaiting(TorchDispatchMode):
     """Refuses the operations whose result, a number or a shape, the host must wait for."""
 
     WAITING: ClassVar = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2"}
@@ -152,7 +152,7 @@ def test_nothing_waits_for_the_device(name: str) -> None:
     with NoWaiting():  # type: ignore[no-untyped-call]
         terms = case.terms()
         if terms:
-            total(terms).backward()  # type: ignore[no-untyped-call]
+            total(terms).backward()
 
 
 def test_waiting_would_be_noticed() -> None:

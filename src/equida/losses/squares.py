@@ -57,7 +57,7 @@ def iw_max_square(logits: Tensor, ratio: float = 0.2) -> Tensor:
 def cwsm(logits: Tensor, r: float = 0.5, prior: Tensor | Sequence[float] | None = None) -> Tensor:
     """Class weighted squares maximization: minus CWS of the softmax of `logits`.
 
-    CWS(P) = 1/C sum_c (sum_i P_ic^2) / (sum_i P_ic)^r   (Zhang et al. 2022, Eq. 8)
+    CWS(P) = 1/C sum_c (sum_i P_ic^2) / (sum_i P_ic)^r   (Zhang et al. 2022, Eq. 11)
 
     Each class counts by the inverse of its soft size, so the minimum is attained at one-hot rows
     with balanced classes (0 < r < 1). Value in [-(B/C)^(1-r), 0); lower is better.
@@ -100,7 +100,7 @@ def nsm(
     """Normalized squares maximization: minus NS of the softmax of `logits`.
 
     NS(P) = S / (O_r + alpha S) + eps S,  S = sum_ic P_ic^2,
-    O_r = sum over pairs i != j of (sum_c P_ic P_jc)^r   (Zhang et al. 2022, Eq. 12)
+    O_r = sum over pairs i != j of (sum_c P_ic P_jc)^r   (Zhang et al. 2022, Eq. 27)
 
     Two rows that may be of the same class cost; so for 0 < r <= 1 the minimum is attained at
     one-hot rows with balanced classes. Value in [-(1/alpha + eps B), 0); lower is better.

@@ -37,7 +37,11 @@ class CDANConfig:
     "cdan",
     CDANConfig,
     reference="Long et al. 2018, arXiv 1705.10667",
-    presets=dict.fromkeys(("office31", "office_home", "visda2017"), WITH_ENTROPY),
+    presets={
+        **dict.fromkeys(("office31", "office_home", "visda2017"), WITH_ENTROPY),
+        # As wide as LeNet's features, see DANN; with entropy as everywhere in the paper.
+        "digits": WITH_ENTROPY | {"width": 128},
+    },
 )
 class CDAN(Method):
     """Conditional adversarial network: as DANN, on features together with predictions."""

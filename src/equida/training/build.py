@@ -120,6 +120,8 @@ def make_objective(
             config.backbone, weights=weights if pretrained else None, pretrained=pretrained
         )
         module, width = backbone.module, backbone.width
+        if shape is not None:
+            _check_fit(backbone, shape)
     network = Network(
         module,
         width,
@@ -138,7 +140,18 @@ def make_objective(
         config.overrides,
         config.benchmark,
     )
-    return Objective(network, method, recipe.label_smoothing), backbone
+    return Objective(network, method, recipe.label_smoothing, recipe.warm_up), backbone
+
+
+def _check_fit(backbone: Backbone, shape: tuple[int, ...]) -> None:
+    """Stop where arrays of images are not what the backbone takes."""
+    # LeNet ends in a hidden layer of fixed width; the others average over any height and width.
+    sides = 3 if backbone.name == "lenet" else 1
+    if len(shape) != 3 or shape[:sides] != backbone.input_size[:sides]:
+        raise InputError(
+            f"samples are of shape {shape}, and backbone {backbone.name!r} takes "
+            f"{backbone.input_size}; choose another --backbone"
+        )
 
 
 def row_shape(domain: Domain) -> tuple[int, ...] | None:

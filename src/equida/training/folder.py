@@ -33,6 +33,9 @@ class RunFolder:
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         self._replace(name, (json.dumps(value, indent=1) + "\n").encode())
 
+    def write_text(self, name: str, text: str) -> None:
+        self._replace(name, text.encode())
+
     def read_json(self, name: str) -> Any:
         """The parsed file, or None where there is none."""
         try:

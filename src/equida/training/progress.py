@@ -12,7 +12,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.data import Task
-from equida.data.loading import BatchStream
+from equida.data.loading import BatchStream, derived_seed
 from equida.data.samples import Batch
 from equida.errors import InputError
 from equida.training.build import Built
@@ -105,7 +105,10 @@ class Progress:
             domain,
             self.recipe.batch_size,
             transform,
-            seed=self.config.seed,
+            # Of domains of one size, the same seed would draw the same positions side by side.
+            seed=derived_seed(
+                self.config.seed, "target" if domain is self.task.target else "source"
+            ),
             start=start,
             workers=self.recipe.workers,
             pin_memory=self.fabric.device.type == "cuda",

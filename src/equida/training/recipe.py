@@ -34,6 +34,8 @@ class Recipe:
     """See gamma; 0 keeps the learning rate."""
     label_smoothing: float = 0.0
     """Share of the source label given to all classes alike."""
+    warm_up: float = 0.1
+    """Share of the training over which the method's terms grow to their full weight; 0: at once."""
     bottleneck: int = 256
     """Width of the layer between backbone and classifier; 0: none."""
     bottleneck_norm: bool = True
@@ -78,7 +80,7 @@ class Recipe:
             value = getattr(self, name)
             if not least <= value < math.inf:
                 raise InputError(f"{name} is {value}; it must be a number of at least {least:g}")
-        for name in ("dropout", "holdout", "label_smoothing"):
+        for name in ("dropout", "holdout", "label_smoothing", "warm_up"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
 
@@ -107,6 +109,7 @@ RECIPES.add(
     "paper",
     Recipe(
         iterations=6004,
+        warm_up=0.0,
         bottleneck=0,
         dropout=0.0,
         init="kaiming",
@@ -119,13 +122,15 @@ RECIPES.add(
 RECIPES.add(
     "digits",
     Recipe(
-        iterations=1000,
-        learning_rate=1e-2,
+        iterations=600,
+        learning_rate=3e-2,
         head_multiplier=1.0,
         weight_decay=5e-4,
+        warm_up=0.0,
         bottleneck=0,
         dropout=0.0,
-        evaluate_every=200,
+        channels_last=True,
+        evaluate_every=100,
     ),
 )
 

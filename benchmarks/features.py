@@ -1,0 +1,139 @@
+"""`equida features` against a bare `model(x)` loop over tensors that are ready in memory.
+
+Both run in one process with the same threads and batch size, in turns; a ratio is images per
+second with files read, decoded, transformed and features written, over images per second of the
+loop. The files are made here, in the sizes and proportions of Office-31.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from equida.cli.features import Arguments, Network
+from equida.data.cache import write_features
+from equida.data.transforms import Transform
+
+BACKBONE = "tf_efficientnet_lite0"
+BATCH = 64
+BATCHES = 2
+ROUNDS = 5
+# Pixels on a side and share of Office-31's images: amazon, webcam, dslr.
+SIZES = ((300, 0.69), (565, 0.19), (1000, 0.12))
+
+
+class Photographs:
+    """Image files of Office-31's sizes in a folder."""
+
+    name = "photographs"
+    classes: tuple[str, ...] = ()
+    labels = None
+
+    def __init__(self, folder: Path, count: int) -> None:
+        generator = np.random.default_rng(0)
+        sides = [side for side, share in SIZES for _ in range(round(share * count))]
+        generator.shuffle(sides)
+        self.files = [folder / f"{number:04d}.jpg" for number in range(len(sides))]
+        for file, side in zip(self.files, sides, strict=True):
+            coarse = generator.integers(0, 256, (side // 20, side // 20, 3), dtype=np.uint8)
+            Image.fromarray(coarse).resize((side, side)).save(file, quality=85)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        return Image.open(self.files[index]).convert("RGB")
+
+    def identity(self, index: int) -> str:
+        return self.files[index].name
+
+    def path(self, index: int) -> Path:
+        return self.files[index]
+
+
+class Silent:
+    """No progress bar."""
+
+    def start(self, label: str, total: int) -> None: ...
+    def advance(self, count: int) -> None: ...
+
+
+def run() -> None:
+    """Print the ratios."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        photographs = Photographs(folder, BATCH * BATCHES)
+        arguments = Arguments(images=name, out=folder / "out.safetensors", backbone=BACKBONE)
+        network = Network(arguments, [photographs])
+        settings = network.settings()
+        transform = Transform.parse(settings.transform)
+        ready = [
+            transform.normalize(
+                torch.stack([transform.pixels(photographs[index]) for index in range(start, end)])
+            )
+            for start in range(0, len(photographs), BATCH)
+            for end in (min(start + BATCH, len(photographs)),)
+        ]
+        plain = network.backbone.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+        def features() -> None:
+            arguments.out.unlink(missing_ok=True)
+            arguments.out.with_name("out.safetensors.seen").unlink(missing_ok=True)
+            write_features(
+                arguments.out, [photographs], settings, network, Silent(), batch_size=BATCH,
+                workers=arguments.workers,
+            )  # fmt: skip
+
+        rates = _in_turns(
+            {
+                "equida features": features,
+                "model(x)": lambda: _loop(plain, ready),
+                "model(x), norms folded": lambda: _loop(network, ready),
+            },
+            len(photographs),
+        )
+    _print(rates)
+
+
+def _loop(module: Callable[[Tensor], Tensor], batches: list[Tensor]) -> None:
+    with torch.inference_mode():
+        for batch in batches:
+            module(batch)
+
+
+def _in_turns(jobs: dict[str, Callable[[], None]], images: int) -> dict[str, list[float]]:
+    """Images per second of each job in every round."""
+    rates: dict[str, list[float]] = {name: [] for name in jobs}
+    for job in jobs.values():
+        job()
+    for _ in range(ROUNDS):
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            rates[name].append(images / (time.perf_counter() - start))
+    return rates
+
+
+def _print(rates: dict[str, list[float]]) -> None:
+    table = Table(title=f"{BACKBONE}, batch {BATCH}, {torch.get_num_threads()} threads")
+    for head in ("", "images/s", "ratio of equida features", "at least"):
+        table.add_column(head, justify="right" if head else "left")
+    ours = rates["equida features"]
+    for name, theirs in rates.items():
+        ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+        bound = "0.95" if name == "model(x)" else ""
+        shown = "" if name == "equida features" else f"{ratio:.2f}"
+        table.add_row(name, f"{statistics.median(theirs):.1f}", shown, bound)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,91 @@
+"""`equida theory`: everything in the paper that needs no training, recomputed."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from equida.errors import InputError
+from equida.theory.checks import QUICK, Budget, Context
+from equida.theory.figures import draw_surfaces, draw_times, require_matplotlib
+from equida.theory.study import SECTIONS, Study, run_study, write_record
+from equida.theory.tables import print_study
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Recompute every table, figure and theorem of the paper that needs no training.
+
+    Prints each figure beside the printed one and writes figures and theory.json. Exit code 0: all
+    came out as documented; 1: something did not. Times are reported, never judged.
+    """
+
+    out: Path = Path("theory")
+    """Folder for the figures and theory.json; made if it does not exist."""
+    seed: int = 0
+    """Seed of the random starts and matrices."""
+    quick: bool = False
+    """Try less: seconds instead of a minute or two, and times too short for clean slopes."""
+
+
+def run(arguments: Arguments) -> int:
+    """Runs the study, writes its files and prints its tables; 1 if a check came out otherwise."""
+    if not 0 <= arguments.seed < 2**31:
+        raise InputError(f"--seed is {arguments.seed}; it must be from 0 to {2**31 - 1}")
+    require_matplotlib()
+    folder = _writable_folder(arguments.out)
+    budget = QUICK if arguments.quick else Budget()
+    with _progress() as (note, advance):
+        study = run_study(Context(budget, arguments.seed, note), advance)
+        note("figures")
+        study = replace(study, figures=_draw(study, folder))
+        advance()
+    write_record(study, folder / "theory.json")
+    console = Console()
+    print_study(study, console)
+    files = ", ".join([*study.figures, "theory.json"])
+    console.print(f"Written to {folder}{os.sep}: {files}", soft_wrap=True, highlight=False)
+    return 0 if study.as_documented else 1
+
+
+def _draw(study: Study, folder: Path) -> list[str]:
+    return [*draw_surfaces(folder), *draw_times(study.of("complexity"), folder)]
+
+
+def _writable_folder(path: Path) -> Path:
+    """The folder, made if need be; what cannot be written is said before anything is computed."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"--out is {path}, which is a file; give a folder")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(
+            f"--out is {path}, which cannot be written ({reason}); give another folder"
+        ) from None
+    return path
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
+    """A bar on standard error, and the two functions that move it."""
+    columns = (
+        SpinnerColumn(),
+        BarColumn(20),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("starting", total=len(SECTIONS) + 1)
+        yield (
+            lambda text: progress.update(task, description=text),
+            lambda: progress.advance(task),
+        )

