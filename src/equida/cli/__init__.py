@@ -87,8 +87,9 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
 
 def _one_line(box: str) -> str:
     """What a framed complaint says: its first sentence, and the option that may be meant."""
-    lines = [line.strip(" │╭╮╰╯─") for line in box.splitlines()[1:]]
-    said = next((line for line in lines if line), "bad arguments").rstrip(".")
+    # The frame is of ASCII where the terminal knows nothing else.
+    lines = [line.strip(" │╭╮╰╯─|+") for line in box.splitlines()[1:]]
+    said = next((line for line in lines if line.strip("-")), "bad arguments").rstrip(".")
     if said.startswith("Missing from"):
         missing = [line.split()[0] for line in lines if line.startswith("--") or line.isupper()]
         said = "missing: " + ", ".join(dict.fromkeys(missing)) if missing else said.rstrip(":")
