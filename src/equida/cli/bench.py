@@ -92,7 +92,7 @@ def run(arguments: Any) -> int:
     """Do what is not done yet, write the tables, print one."""
     from equida.bench.grid import plan, unique
     from equida.bench.results import SELECTIONS, read_records
-    from equida.bench.schedule import Workers, do_runs
+    from equida.bench.schedule import Workers, dask_address, do_runs
     from equida.cli.grid_progress import GridProgress
     from equida.report.tables import comparison
     from equida.training.folder import RunFolder
@@ -102,6 +102,8 @@ def run(arguments: Any) -> int:
         raise InputError(f"--select is {arguments.select!r}; expected one of {known}")
     if arguments.jobs < 0:
         raise InputError(f"--jobs is {arguments.jobs}; expected a number of at least 0")
+    if arguments.cluster:
+        dask_address(arguments.cluster)
     RunFolder(arguments.out)
     grid = make_grid(arguments)
     planned = unique(plan(grid, arguments.out))
