@@ -61,7 +61,8 @@ class Arguments:
     jobs: Annotated[int, tyro.conf.arg(aliases=["-j"])] = 0
     """Runs at once; 0: one for each core, or for each GPU."""
     cluster: str = ""
-    """dask://HOST:PORT: do the runs there; its workers must see DATA and OUT under these paths."""
+    """dask://HOST:PORT: do the runs there; its workers (one thread each: dask worker --nthreads 1)
+    must see DATA and OUT under these paths."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
     quiet: bool = False
