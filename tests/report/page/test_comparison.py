@@ -70,3 +70,10 @@ def test_the_headline_names_the_best_system_and_its_gain(write: Writer, runs: Pa
         "Digits: NSM has the best accuracy, 80.0 % on M2U, 30.0 points above source only "
         "(last step)."
     ]
+
+
+def test_the_headline_says_so_where_adaptation_does_not_pay(write: Writer, runs: Path) -> None:
+    for method, right in (("source_only", 48), ("nsm", 30)):
+        write(method=method, right=right)
+    (line,) = headline(arrange(read_runs(runs)))
+    assert "Source only has the best accuracy, 80.0 % on M2U, and no adaptation" in line

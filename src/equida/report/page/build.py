@@ -80,10 +80,11 @@ def make_page(
 ) -> str:
     """The page as text."""
     mapped = chosen(grid.finished, maps)
+    numbers = {entry.number for entry in mapped}
     runs = []
     for done, entry in enumerate(grid.finished):
         advance(str(entry.run.path), done, len(grid.finished))
-        told = describe(entry, baseline(grid, entry), pictures, mapped=entry in mapped)
+        told = describe(entry, baseline(grid, entry), pictures, mapped=entry.number in numbers)
         place = {"system": grid.systems.index(entry.system), "task": grid.tasks.index(entry.task)}
         runs.append(place | told)
     labelled = any("confusion" in entry.result for entry in grid.finished)

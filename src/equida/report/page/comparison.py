@@ -114,6 +114,8 @@ def _best(table: Table) -> str | None:
     )
     base = [value for value, other in complete if other.method == "source_only"]
     gain = f", {100 * (best - base[0]):.1f} points above source only" if base else ""
+    if system.method == "source_only":
+        gain = ", and no adaptation does better"
     return f"{text}{over}{gain} (last step)."
 
 
