@@ -14,7 +14,7 @@ import pytest
 
 import equida
 from equida.cli import main
-from equida.training.loop import Progress
+from equida.training.progress import Progress
 
 QUICK = ["--bottleneck", "4", "--batch-size", "8", "--jobs", "1"]
 SHORT = ["--iterations", "4", "--evaluate-every", "2"]
