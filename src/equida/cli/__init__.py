@@ -87,7 +87,8 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
 
 def _one_line(box: str) -> str:
     """What a framed complaint says: its first sentence, and the option that may be meant."""
-    stripped = [line.strip("│╭╮╰╯─ ") for line in box.splitlines()]
+    # The frame is of ASCII where the terminal knows nothing else.
+    stripped = [line.strip("│╭╮╰╯─|+ ") for line in box.splitlines()]
     _title, *lines = [line for line in stripped if any(map(str.isalnum, line))]
     said = lines[0].rstrip(".")
     if said.startswith("Missing from"):

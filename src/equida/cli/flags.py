@@ -31,7 +31,8 @@ def recipe_flags(recipe: str = "") -> type:
 def method_flags(method: str, benchmark: str | None = None) -> type:
     """A dataclass with the hyper-parameters of a method, each None unless the user sets it.
 
-    In a composition, `nsm_trade_off` is the field `trade_off` of its part `nsm`.
+    In a composition, `nsm_trade_off` is the field `trade_off` of its part `nsm`. A field that
+    recipes have too, as `dropout`, is called `dann_dropout` in any case.
     """
     names = parts(method)
     kinds: dict[str, Any] = {}
@@ -41,7 +42,7 @@ def method_flags(method: str, benchmark: str | None = None) -> type:
         hints = typing.get_type_hints(METHODS[name].config)
         config = default_config(name, benchmark)
         for field in describe(name).hyperparameters:
-            flag = field.name if len(names) == 1 else f"{name}_{field.name}"
+            flag = _method_flag(names, name, field.name)
             kinds[flag], meanings[flag] = hints[field.name], field.meaning
             defaults[flag] = _text(getattr(config, field.name))
     return _optional("MethodFlags", kinds, meanings, defaults)
@@ -51,15 +52,22 @@ def overrides(flags: Any, method: str | None = None) -> dict[str, Any]:
     """What the user has set, by the names that recipes and methods know."""
     given = {f.name: getattr(flags, f.name) for f in dataclasses.fields(flags)}
     given = {name: value for name, value in given.items() if value is not None}
-    names = parts(method) if method else ()
-    if len(names) < 2:
+    if method is None:
         return given
+    names = parts(method)
     known = {
-        f"{part}_{field.name}": f"{part}.{field.name}"
+        _method_flag(names, part, field.name): f"{part}.{field.name}"
         for part in names
         for field in describe(part).hyperparameters
     }
-    return {known[name]: value for name, value in given.items()}
+    full = {known[name]: value for name, value in given.items()}
+    alone = len(names) == 1
+    return {name.partition(".")[2] if alone else name: value for name, value in full.items()}
+
+
+def _method_flag(names: Sequence[str], part: str, field: str) -> str:
+    taken = {known.name for known in dataclasses.fields(Recipe)}
+    return f"{part}_{field}" if len(names) > 1 or field in taken else field
 
 
 def asked_for(argv: Sequence[str], flag: str, default: str) -> str:

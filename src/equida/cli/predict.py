@@ -76,6 +76,8 @@ def run(arguments: Arguments) -> int:
 
 def image_files(given: tuple[Path, ...]) -> Iterator[Path]:
     """The files given, and the images in the folders given, in order of their names."""
+    if not given:
+        raise InputError("no images are given; name files or folders behind the run")
     missing = [path for path in given if not path.exists()]
     if missing:
         raise InputError(f"{missing[0]} does not exist; expected images or folders of images")

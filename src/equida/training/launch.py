@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from equida.training.config import RunConfig
 from equida.training.loop import Observer, train
 from equida.training.restore import classes_of
 from equida.training.tasks import open_task
+
+# Its banners would come between the lines that the user asked for. Here, because every process that
+# is started imports this before Fabric says anything.
+logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
 
 Watching = Callable[[RunConfig], AbstractContextManager[Observer]]
 
@@ -45,8 +50,6 @@ def launch(
         )
     # One machine starts its processes by itself; several are started from outside.
     strategy = "auto" if processes == 1 else "ddp_spawn" if num_nodes == 1 else "ddp"
-    # Its banners would come between the lines that the user asked for.
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     try:
         fabric = Fabric(
             accelerator=accelerator,
@@ -64,7 +67,10 @@ def launch(
     if processes == 1:
         return work(fabric, config, folder, watch)
     try:
-        result: dict[str, Any] = fabric.launch(work, config, folder, watch)  # type: ignore[arg-type]
+        # Fabric looks into the arguments of what it launches, and stops at frozen dataclasses.
+        result: dict[str, Any] = fabric.launch(
+            partial(work, config=config, folder=folder, watch=watch)  # type: ignore[arg-type]
+        )
     except ProcessRaisedException as error:
         # What a user can put right is put right in one line, whichever process found it.
         *_, last = str(error).strip().splitlines()

@@ -52,7 +52,9 @@ class Objective(nn.Module):
             return terms
         loss = F.cross_entropy(learned.logits, labels, label_smoothing=self.label_smoothing)
         weight = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
-        return {"cross_entropy": loss} | {name: weight * term for name, term in terms.items()}
+        if weight < 1.0:
+            terms = {name: weight * term for name, term in terms.items()}
+        return {"cross_entropy": loss} | terms
 
     def _output(self, x: Tensor) -> Output:
         features, logits = self.network(x)
