@@ -18,6 +18,7 @@ def test_threads_and_jobs_together_fill_the_cores(monkeypatch: pytest.MonkeyPatc
     assert Workers().resolved() == Workers(8, 1)
     assert Workers(jobs=3).resolved() == Workers(3, 2)
     assert Workers(jobs=20).resolved() == Workers(20, 1)
+    assert Workers(cluster="dask://a:1").resolved().threads == 0
 
 
 def test_a_process_that_dies_fails_its_run_and_no_other(

@@ -62,3 +62,16 @@ def test_terms_warm_up(
 ) -> None:
     full = objective()(*batch, progress)["nsm"].item()
     assert objective(warm_up=0.1)(*batch, progress)["nsm"].item() == pytest.approx(share * full)
+
+
+def test_the_target_never_enters_source_only(
+    batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> None:
+    """Not even through the statistics of batch normalisation."""
+    source, labels, target = batch
+    means = []
+    for moved in (target, target + 100.0):
+        made = objective("source_only")
+        made(source, labels, moved, 0.5)
+        means.append(made.network.bottleneck[1].running_mean.clone())
+    assert means[0].equal(means[1])

@@ -10,6 +10,8 @@ from equida.bench.grid import Planned
 from equida.bench.work import MOST_ATTEMPTS, Outcome, attempts, do_run
 from equida.errors import InputError
 
+CONNECT_SECONDS = 10.0
+
 
 @dataclass(frozen=True)
 class Workers:
@@ -18,7 +20,8 @@ class Workers:
     jobs: int = 0
     """At once; 0: as many as cores (or GPUs, where there are any)."""
     threads: int = 0
-    """Of torch in each process; 0: so that all processes together have one for each core."""
+    """Of torch in each process; 0: so that all processes together have one for each core. On a
+    cluster 0 leaves them to its workers."""
     cluster: str = ""
     """dask://HOST:PORT, or nothing for this machine."""
 
@@ -28,7 +31,8 @@ class Workers:
 
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         jobs = self.jobs or torch.cuda.device_count() or cores or 1
-        return Workers(jobs, self.threads or max(1, (cores or 1) // jobs), self.cluster)
+        share = 0 if self.cluster else max(1, (cores or 1) // jobs)
+        return Workers(jobs, self.threads or share, self.cluster)
 
 
 def do_runs(planned: Sequence[Planned], workers: Workers) -> Iterator[Outcome]:
@@ -92,7 +96,7 @@ def _backend(workers: Workers) -> Iterator[Any]:
     except ImportError:
         raise InputError("a cluster needs Dask: pip install 'equida[cluster]'") from None
     try:
-        client: Any = Client(address, timeout=10)  # type: ignore[no-untyped-call]
+        client: Any = Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise InputError(
             f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler"

@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import socket
+import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from equida.errors import InputError
 from equida.training.config import RunConfig, TaskSource
 from equida.training.folder import RunFolder
 
+ONE_AT_A_TIME = threading.Lock()
+"""Threads of a cluster's worker share torch's random numbers: two runs at once would not be the
+same each time."""
 MOST_ATTEMPTS = 2
 """How often a run may take its process down with it before it counts as failed."""
 
@@ -44,7 +48,7 @@ def do_run(config: RunConfig, folder: str, number: int = 0, threads: int = 0) ->
     path = Path(folder)
     try:
         run = RunFolder(path)
-        with _alone(path):
+        with ONE_AT_A_TIME, _alone(path):
             if (path / "result.json").exists():
                 return Outcome(folder)
             failure = _attempt(config, run, number, threads)

@@ -88,14 +88,16 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
 def _one_line(box: str) -> str:
     """What a framed complaint says: its first sentence, and the option that may be meant."""
     # The frame is of ASCII where the terminal knows nothing else.
-    lines = [line.strip(" │╭╮╰╯─|+") for line in box.splitlines()[1:]]
-    said = next((line for line in lines if line.strip("-")), "bad arguments").rstrip(".")
+    stripped = [line.strip("│╭╮╰╯─|+ ") for line in box.splitlines()]
+    _title, *lines = [line for line in stripped if any(map(str.isalnum, line))]
+    said = lines[0].rstrip(".")
     if said.startswith("Missing from"):
         missing = [line.split()[0] for line in lines if line.startswith("--") or line.isupper()]
         said = "missing: " + ", ".join(dict.fromkeys(missing)) if missing else said.rstrip(":")
     if "Perhaps you meant:" in lines:
         meant = lines[lines.index("Perhaps you meant:") + 1].split()
-        said += f"; did you mean {next(word for word in meant if word.startswith('--'))}?"
+        option = next(word for word in meant if word.startswith("--"))
+        said += f"; did you mean {option.rstrip(',')}?"
     return said[0].lower() + said[1:]
 
 

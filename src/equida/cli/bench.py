@@ -61,7 +61,8 @@ class Arguments:
     jobs: Annotated[int, tyro.conf.arg(aliases=["-j"])] = 0
     """Runs at once; 0: one for each core, or for each GPU."""
     cluster: str = ""
-    """dask://HOST:PORT: do the runs there; its workers must see DATA and OUT under these paths."""
+    """dask://HOST:PORT: do the runs there; its workers (one thread each: dask worker --nthreads 1)
+    must see DATA and OUT under these paths."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
     quiet: bool = False
@@ -92,7 +93,7 @@ def run(arguments: Any) -> int:
     """Do what is not done yet, write the tables, print one."""
     from equida.bench.grid import plan, unique
     from equida.bench.results import SELECTIONS, read_records
-    from equida.bench.schedule import Workers, do_runs
+    from equida.bench.schedule import Workers, dask_address, do_runs
     from equida.cli.grid_progress import GridProgress
     from equida.report.tables import comparison
     from equida.training.folder import RunFolder
@@ -102,6 +103,8 @@ def run(arguments: Any) -> int:
         raise InputError(f"--select is {arguments.select!r}; expected one of {known}")
     if arguments.jobs < 0:
         raise InputError(f"--jobs is {arguments.jobs}; expected a number of at least 0")
+    if arguments.cluster:
+        dask_address(arguments.cluster)
     RunFolder(arguments.out)
     grid = make_grid(arguments)
     planned = unique(plan(grid, arguments.out))

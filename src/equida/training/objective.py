@@ -46,7 +46,8 @@ class Objective(nn.Module):
             seen = self._output(target)
             return self.method(seen, seen.logits.new_empty(0), seen, progress)  # type: ignore[no-any-return]
         learned, labels = self._output(source), gather(labels)
-        terms: dict[str, Tensor] = self.method(learned, labels, self._output(target), progress)
+        seen = self._output(target) if self.method.uses_target else learned
+        terms: dict[str, Tensor] = self.method(learned, labels, seen, progress)
         if self.method.owns_cross_entropy:
             return terms
         loss = F.cross_entropy(learned.logits, labels, label_smoothing=self.label_smoothing)

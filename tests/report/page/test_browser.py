@@ -166,6 +166,7 @@ def test_a_run_can_be_chosen_and_its_samples_pointed_at(browser: "Browser", repo
     assert page.locator("#tip img").count() == 1
 
     page.locator("#run-seed").select_option(label="1")
+    assert page.locator("#run-title").inner_text() == "NSM on M2U, seed 1"
     assert page.locator("#run-figures dd").first.inner_text() == "88.3 %"
     assert "equida report --maps N" in page.locator("#plot-map").inner_text()
 
@@ -191,6 +192,19 @@ def test_a_point_leads_to_its_run_and_a_name_hides_a_system(
     page.locator("#legend button").first.click()
     assert points.count() == 2
     assert page.locator("#legend button").first.get_attribute("aria-pressed") == "false"
+
+
+def test_paper_gets_light_plots_of_its_width(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report, scheme="dark").page
+    width = "document.querySelector('#plot-terms .main-svg').getBoundingClientRect().width"
+    colour = "getComputedStyle(document.querySelector('.dot')).backgroundColor"
+    before = page.evaluate(width), page.evaluate(colour)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(width) == 660
+    assert page.evaluate(colour) != before[1]
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.wait_for_function(f"{width} === {before[0]}")
+    assert page.evaluate(colour) == before[1]
 
 
 def test_failed_and_unfinished_runs_are_there(browser: "Browser", report: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from equida.bench.store import read_runs
-from equida.report.page.comparison import comparison, headline, selection_table
+from equida.report.page.comparison import comparison, headline, selection_tables
 from equida.report.page.grid import arrange
 
 Writer = Callable[..., Path]
@@ -47,7 +47,7 @@ def test_the_selection_decides_which_step_is_shown(write: Writer, runs: Path) ->
     write(right=45)
     grid = arrange(read_runs(runs))
     assert comparison(grid, "entropy")[0].rows[0].cells[0].text == "65.0"
-    table = selection_table(grid)
+    (table,) = selection_tables(grid)
     assert table.columns == ("last step", "source accuracy", "entropy", "oracle")
     assert [cell.text for cell in table.rows[0].cells] == ["75.0", "75.0", "65.0", "75.0"]
 
@@ -59,7 +59,7 @@ def test_without_labels_equity_is_there_and_accuracy_is_not(write: Writer, runs:
     assert cells[0].text == cells[1].text == "–"
     assert cells[0].lines[0].startswith("seed 0: no target labels, equity ")
     assert cells[2].value == pytest.approx(grid.finished[0].result["last"]["equity"])
-    assert selection_table(grid).rows == []
+    assert selection_tables(grid) == []
 
 
 def test_the_headline_names_the_best_system_and_its_gain(write: Writer, runs: Path) -> None:
@@ -70,3 +70,10 @@ def test_the_headline_names_the_best_system_and_its_gain(write: Writer, runs: Pa
         "Digits: NSM has the best accuracy, 80.0 % on M2U, 30.0 points above source only "
         "(last step)."
     ]
+
+
+def test_the_headline_says_so_where_adaptation_does_not_pay(write: Writer, runs: Path) -> None:
+    for method, right in (("source_only", 48), ("nsm", 30)):
+        write(method=method, right=right)
+    (line,) = headline(arrange(read_runs(runs)))
+    assert "Source only has the best accuracy, 80.0 % on M2U, and no adaptation" in line

@@ -66,3 +66,12 @@ def test_what_cannot_be_read_has_no_picture(photos: Path) -> None:
     assert pictures.of(TaskSource("s", str(photos)), "c.png") is None
     assert pictures.of(TaskSource("s", str(photos / "gone")), "a.png") is None
     assert pictures.of(None, "row 0") is None
+
+
+def test_features_of_a_benchmark_find_its_images(tmp_path: Path) -> None:
+    folder = tmp_path / "webcam" / "images" / "mug"
+    folder.mkdir(parents=True)
+    Image.new("RGB", (10, 10)).save(folder / "frame_0001.png")
+    where = TaskSource("A", "W", "office31", data="features.npz")
+    assert Pictures(tmp_path).of(where, "mug/frame_0001.png") == 0
+    assert Pictures(tmp_path).of(where, "mug/frame_0002.png") is None

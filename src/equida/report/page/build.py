@@ -13,7 +13,7 @@ from equida.methods import METHODS
 from equida.methods import describe as describe_method
 from equida.report.page.colours import styles
 from equida.report.page.command import adapt_command, rerun_command
-from equida.report.page.comparison import comparison, headline, selection_table
+from equida.report.page.comparison import comparison, headline, selection_tables
 from equida.report.page.detail import describe
 from equida.report.page.grid import SELECTIONS, Entry, Grid, System, arrange
 from equida.report.page.maps import POINTS, chosen, import_tsne
@@ -80,10 +80,11 @@ def make_page(
 ) -> str:
     """The page as text."""
     mapped = chosen(grid.finished, maps)
+    numbers = {entry.number for entry in mapped}
     runs = []
     for done, entry in enumerate(grid.finished):
         advance(str(entry.run.path), done, len(grid.finished))
-        told = describe(entry, baseline(grid, entry), pictures, mapped=entry in mapped)
+        told = describe(entry, baseline(grid, entry), pictures, mapped=entry.number in numbers)
         place = {"system": grid.systems.index(entry.system), "task": grid.tasks.index(entry.task)}
         runs.append(place | told)
     labelled = any("confusion" in entry.result for entry in grid.finished)
@@ -100,7 +101,7 @@ def make_page(
             selections={name: SELECTIONS[name] for name in grid.selections},
             oracle="oracle" in grid.selections,
             tables=[comparison(grid, name) for name in grid.selections],
-            selection_table=selection_table(grid),
+            selection_tables=selection_tables(grid),
             open=[_open(entry) for entry in grid.open],
             configurations=_configurations(grid),
             validators=VALIDATORS,

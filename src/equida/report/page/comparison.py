@@ -1,5 +1,6 @@
 """The tables: systems by tasks for each way to select a step, and the selections side by side."""
 
+import dataclasses
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -78,16 +79,21 @@ def comparison(grid: Grid, selection: str) -> list[Table]:
     return tables
 
 
-def selection_table(grid: Grid) -> Table:
-    """Mean accuracy of each system by last step, by each validator's pick and by the oracle's."""
-    labelled = [e for e in grid.finished if e.score("last") is not None]
-    selections = [name for name in grid.selections if any(e.score(name) for e in labelled)]
-    rows = []
-    for system in sorted({e.system for e in labelled}):
-        runs = [e for e in labelled if e.system == system]
-        rows.append(Row(system, tuple(_selected(runs, name) for name in selections)))
-    columns = tuple(SELECTIONS[name].removesuffix(" (uses target labels)") for name in selections)
-    return Table("Mean accuracy in % over all runs of a system", columns, rows)
+def selection_tables(grid: Grid) -> list[Table]:
+    """One table for each benchmark: mean accuracy by last step, validators' picks and oracle's."""
+    tables = []
+    for benchmark in dict.fromkeys(task.benchmark for task in grid.tasks):
+        tasks = [task for task in grid.tasks if task.benchmark == benchmark]
+        runs = [e for e in grid.finished if e.task in tasks and e.score("last") is not None]
+        names = [n for n in grid.selections if any(e.score(n) is not None for e in runs)]
+        rows = [
+            Row(system, tuple(_selected(grid, system, tasks, name) for name in names))
+            for system in sorted({e.system for e in runs})
+        ]
+        columns = tuple(SELECTIONS[n].removesuffix(" (uses target labels)") for n in names)
+        caption = f"{benchmark}: accuracy in %, mean over tasks and seeds"
+        tables += [Table(caption, columns, rows)] if rows else []
+    return tables
 
 
 def headline(grid: Grid) -> list[str]:
@@ -108,6 +114,8 @@ def _best(table: Table) -> str | None:
     )
     base = [value for value, other in complete if other.method == "source_only"]
     gain = f", {100 * (best - base[0]):.1f} points above source only" if base else ""
+    if system.method == "source_only":
+        gain = ", and no adaptation does better"
     return f"{text}{over}{gain} (last step)."
 
 
@@ -171,10 +179,13 @@ def _mean(
     return Cell(statistics.fmean(means), percent=percent)
 
 
-def _selected(runs: Sequence[Entry], selection: str) -> Cell:
-    lines = tuple(f"{e.task.name}, seed {e.seed}: {_percent(e.score(selection))}" for e in runs)
-    cell = _cell([e.score(selection) for e in runs], lines, None)
-    return Cell(cell.value, None, lines=lines)
+def _selected(grid: Grid, system: System, tasks: Sequence[TaskKey], selection: str) -> Cell:
+    groups = [[e for e in grid.finished if e.system == system and e.task == t] for t in tasks]
+    cell = _mean(groups, lambda e: e.score(selection), percent=True)
+    lines = tuple(
+        f"{e.task.name}, seed {e.seed}: {_percent(e.score(selection))}" for g in groups for e in g
+    )
+    return dataclasses.replace(cell, lines=(*cell.lines, *lines))
 
 
 def _percent(value: float | None) -> str:
@@ -191,7 +202,5 @@ def _ranked(rows: list[Row], columns: Sequence[int]) -> list[Row]:
             cell = line[column]
             if len(rows) > 1 and cell.text in best:
                 rank = best.index(cell.text) + 1
-                line[column] = Cell(
-                    cell.value, cell.spread, cell.percent, rank, cell.lines, cell.run
-                )
+                line[column] = dataclasses.replace(cell, rank=rank)
     return [Row(row.system, tuple(line)) for row, line in zip(rows, cells, strict=True)]

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import dataclasses
 import io
 from pathlib import Path
 from typing import Any
@@ -57,34 +58,36 @@ class Pictures:
         return "" if found is None else _uri(found)
 
     def _find(self, where: TaskSource | None, sample: str) -> Any:
+        if where is None:
+            return None
         opened = self._open(where)
         if opened is not None:
             domain, numbers = opened
             if sample in numbers:
                 found = domain[numbers[sample]]
                 return _from_array(found) if isinstance(found, Tensor) else found
-        if self.images is not None and where is not None and is_image_name(sample):
-            return self._below(self.images, where.target, sample)
-        return None
-
-    def _below(self, images: Path, target: str, sample: str) -> Any:
-        """The image that a row's path names, in the user's folder or its domain's folder."""
-        for file in (images / sample, images / Path(target).name / sample):
-            if file.is_file() and file.resolve().is_relative_to(images.resolve()):
+        if self.images is not None and is_image_name(sample):
+            file = self.images / sample
+            if file.is_file() and file.resolve().is_relative_to(self.images.resolve()):
                 return read_image(file)
         return None
 
-    def _open(self, where: TaskSource | None) -> tuple[Domain, dict[str, int]] | None:
-        if where is None:
-            return None
+    def _open(self, where: TaskSource) -> tuple[Domain, dict[str, int]] | None:
+        """The target's samples by name: the run's own, or images that its rows came from."""
         key = _place(where)
         if key not in self._places:
             self._places[key] = None
-            # Data that have moved away cost their pictures, not the page.
-            with contextlib.suppress(InputError, OSError):
-                domain = _target(where)
-                if _has_pictures(domain):
-                    self._places[key] = domain, {domain.identity(i): i for i in range(len(domain))}
+            places = [where]
+            if where.benchmark is not None and self.images is not None:
+                places.append(dataclasses.replace(where, data=str(self.images)))
+            for place in places:
+                # Data that have moved away cost their pictures, not the page.
+                with contextlib.suppress(InputError, OSError):
+                    domain = _target(place)
+                    if _has_pictures(domain):
+                        names = {domain.identity(i): i for i in range(len(domain))}
+                        self._places[key] = domain, names
+                        break
         return self._places[key]
 
 

@@ -32,6 +32,7 @@ function fillSeeds() {
 function drawRun() {
   hideTip();
   const run = current;
+  byId("run-title").textContent = `${data.systems[run.system].label} on ${taskNames[run.task]}, seed ${run.seed}`;
   const facts = [["accuracy", percent(run.last.accuracy)], ["equity", decimal(run.last.equity)], ["discriminability", decimal(run.last.discriminability)], ["steps", String(run.last.step)], ["time", run.seconds < 100 ? run.seconds.toFixed(0) + " s" : (run.seconds / 60).toFixed(1) + " min"]];
   byId("run-figures").replaceChildren(...facts.map(([name, value]) => {
     const pair = make("div");
@@ -151,9 +152,9 @@ function drawConfusion(run) {
   const trace = { type: "heatmap", z: shares, zmin: 0, zmax: 100, colorscale: t.scale, xgap: few ? 1 : 0, ygap: few ? 1 : 0, showscale: !narrow(), colorbar: { thickness: 10, outlinewidth: 0, ticksuffix: " %", len: 0.8 } };
   if (few) Object.assign(trace, { text: counts.map((row) => row.map((n) => (n ? String(n) : ""))), texttemplate: "%{text}", textfont: { size: narrow() ? 9 : 11 } });
   const width = byId("plot-confusion").clientWidth;
-  const labels = count <= 70;
+  const labels = count <= (narrow() ? 12 : 70);
   const axis = { tickvals: run.classes.map((_, c) => c), ticktext: run.classes.map((name) => plain(name, narrow() ? 10 : 20)), showticklabels: labels, showgrid: false, zeroline: false, tickfont: { size: count > 40 ? 8 : count > 20 ? 10 : 12 } };
-  const below = { ...axis, showticklabels: labels && !(narrow() && count > 12), title: { text: "predicted" }, tickangle: few ? 0 : -90 };
+  const below = { ...axis, title: { text: "predicted" }, tickangle: few ? 0 : -90 };
   plot("plot-confusion", [trace], { height: Math.min(Math.max(width * 0.85, 340), few ? 480 : 820), xaxis: below, yaxis: { ...axis, autorange: "reversed", title: { text: "true" } } }, (point) => ({
     lines: [`true: ${run.classes[point.y]}`, `predicted: ${run.classes[point.x]}`, `${counts[point.y][point.x]} of ${run.true[point.y]} samples`],
   }));
@@ -168,7 +169,7 @@ function classLabels(run, map, classes) {
   return run.classes.flatMap((name, c) => {
     const mine = map.x.map((_, i) => i).filter((i) => classes(i) === c);
     if (!mine.length) return [];
-    return [{ text: plain(name, 16), x: middle(mine.map((i) => map.x[i])), y: middle(mine.map((i) => map.y[i])), showarrow: false, font: { size: run.classes.length > 12 ? 10 : 13, color: t.ink }, bgcolor: t.night ? "rgba(20,22,26,.7)" : "rgba(252,251,248,.75)", borderpad: 1 }];
+    return [{ text: plain(name, 16), x: middle(mine.map((i) => map.x[i])), y: middle(mine.map((i) => map.y[i])), yshift: 14, showarrow: false, font: { size: run.classes.length > 12 ? 10 : 13, color: t.ink }, bgcolor: t.night ? "rgba(20,22,26,.7)" : "rgba(252,251,248,.75)", borderpad: 1 }];
   });
 }
 
@@ -188,7 +189,7 @@ function drawMap(run) {
   const colours = map.x.map((_, i) => (mode === "right" ? (right(i) ? t.accent : t.warm) : classes(i) < 0 ? t.soft : hue(classes(i), t.night)));
   const symbols = map.x.map((_, i) => (map.truth && map.truth[i] >= 0 && !right(i) ? "x" : "circle"));
   const bare = { visible: false, range: [-0.04, 1.04] };
-  const labels = mode === "right" || run.classes.length > 40 ? [] : classLabels(run, map, classes);
+  const labels = mode === "right" || run.classes.length > (narrow() ? 12 : 40) ? [] : classLabels(run, map, classes);
   const trace = { type: "scatter", mode: "markers", x: map.x, y: map.y, customdata: map.x.map((_, i) => i), marker: { color: colours, symbol: symbols, size: 7, opacity: 0.85 } };
   plot("plot-map", [trace], { height: narrow() ? 340 : 480, margin: { l: 4, r: 4, t: 4, b: 4 }, annotations: labels, xaxis: bare, yaxis: bare }, (point) => {
     const i = point.customdata;

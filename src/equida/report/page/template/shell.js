@@ -27,7 +27,7 @@ const decimal = (value) => (value === null || value === undefined ? "–" : valu
 function plain(text, most = 24) {
   const letters = Array.from(String(text).replace(/[\u0000-\u001f\u007f\u2028\u2029]/g, " "));
   const cut = letters.length > most ? letters.slice(0, most - 1).join("") + "…" : letters.join("");
-  return cut.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "＄");
+  return cut.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }
 
 const tip = byId("tip");
@@ -61,6 +61,8 @@ function layout(more) {
   const axis = { gridcolor: t.line, zerolinecolor: t.line, linecolor: t.line, tickcolor: t.line, fixedrange: true, automargin: true };
   const { xaxis = {}, yaxis = {}, ...rest } = more;
   return {
+    /* Paper is narrower than the window that the plots were drawn for. */
+    ...(printing ? { width: 660, autosize: false } : { autosize: true }),
     margin: { l: 48, r: 12, t: 8, b: 44 }, height: 340, dragmode: false, hovermode: "closest", showlegend: false,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", size: 12, color: t.soft },
