@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from equida.data.domain import ArrayDomain
+from equida.data.rows import as_table
 from equida.data.samples import Batch, RowSamples, Samples, read
 from equida.data.transforms import Transform
 from equida.errors import InputError
@@ -146,8 +148,7 @@ class _Plan:
         while True:
             generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", epoch))
             order = torch.randperm(self.samples, generator=generator)
-            for number in range(first, self.per_epoch):
-                batch = order[number * self.batch : (number + 1) * self.batch]
+            for batch in order.split(self.batch)[first : self.per_epoch]:
                 yield _Draws(epoch, batch[self.share])
             epoch, first = epoch + 1, 0
 
@@ -206,13 +207,20 @@ class _RowReader:
     def __init__(self, domain: Any, seed: int) -> None:
         self.domain, self.seed, self.views = domain, seed, domain.views
         self.labels = _labels(domain)
+        one_view = isinstance(domain, ArrayDomain) and self.views == 1
+        self.table = as_table(domain.values) if one_view else None
 
     def __getitems__(self, draws: _Draws) -> Batch:
+        samples = draws.samples
+        if self.table is not None:
+            rows, numbers = self.table
+            chosen = samples if numbers is None else numbers[samples]
+            x = rows.index_select(0, chosen).to(torch.float32)
+            return Batch(x, self.labels[samples], samples)
         view: NDArray[np.int64] | int = 0
         if self.views > 1 and draws.epoch >= 0:
             view = np.array([number % self.views for number in draws.seeds(self.seed)], np.int64)
-        x = self.domain.rows(draws.samples.numpy(), view)
-        return Batch(x, self.labels[draws.samples], draws.samples)
+        return Batch(self.domain.rows(samples.numpy(), view), self.labels[samples], samples)
 
 
 class _Reader(Dataset[Batch]):

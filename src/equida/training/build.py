@@ -22,7 +22,7 @@ from equida.training.folder import RunFolder
 from equida.training.objective import Objective
 from equida.training.optim import freeze, sgd
 
-SOURCE_SAMPLES = 1000
+SOURCE_SAMPLES = 500
 """How many training samples source accuracy is measured on where none are held out."""
 
 

@@ -20,7 +20,7 @@ def gather(tensor: Tensor) -> Tensor:
     Data parallelism averages the gradients of N processes, each of which has the gradient of the
     whole loss by its own share. Backward adds up N equal gradients, so that the average is right.
     """
-    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+    if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return tensor
     gathered: Tensor = _Gather.apply(tensor)  # type: ignore[no-untyped-call]
     return gathered
