@@ -69,7 +69,7 @@ def pictures(_pictures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def equida() -> Equida:
     """Starts the command in a process of its own."""
 
-    def start(arguments: Sequence[str], **options: object) -> "subprocess.Popen[str]":
+    def start(arguments: Sequence[str], cwd: Path | None = None) -> "subprocess.Popen[str]":
         environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "80"}
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
         return subprocess.Popen(
@@ -78,7 +78,7 @@ def equida() -> Equida:
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
-            **options,  # type: ignore[call-overload]
+            cwd=cwd,
         )
 
     return start

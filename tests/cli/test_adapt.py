@@ -222,7 +222,7 @@ def test_a_full_disk_loses_nothing(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         plain(descriptor)
 
-    monkeypatch.setattr(folders.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     said = error_of(capsys, *argv, "--out", str(full))
     assert f"cannot write into {full}: No space left on device; free some space" in said
     state = folders.RunFolder(full).load_checkpoint()

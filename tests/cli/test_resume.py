@@ -70,7 +70,7 @@ def test_images_with_augmentation_and_dropout(
     flags += ["--dropout", "0.5", "--learning-rate", "0.01"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert main(["adapt", *flags, "--out", str(whole)]) == 0
-    process = equida(["adapt", *flags, "--out", str(broken)], cwd=str(pictures))
+    process = equida(["adapt", *flags, "--out", str(broken)], cwd=pictures)
     wait_for(lambda: (broken / "checkpoint.pt").exists(), process)
     killed(process)
     shutil.rmtree(broken / "tensorboard", ignore_errors=True)

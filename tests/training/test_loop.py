@@ -252,7 +252,7 @@ class Synchronisations(TorchDispatchMode):
     """Counts what makes the host wait for a device."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.count = 0
 
     def __torch_dispatch__(

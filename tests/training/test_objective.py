@@ -40,7 +40,9 @@ def test_batch_normalisation_sees_one_domain_at_a_time(
 ) -> None:
     """Running means: first a tenth towards the source's, then a tenth towards the target's."""
     made = objective()
-    linear, norm = made.network.bottleneck[0], made.network.bottleneck[1]
+    linear, norm = list(made.network.bottleneck)[:2]
+    assert isinstance(norm, nn.BatchNorm1d)
+    assert norm.running_mean is not None
     made(*batch, 0.0)
     first, second = (linear(x).mean(0) for x in (batch[0], batch[2]))
     expected = 0.9 * (0.1 * first) + 0.1 * second

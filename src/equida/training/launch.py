@@ -69,7 +69,7 @@ def launch(
     try:
         # Fabric looks into the arguments of what it launches, and stops at frozen dataclasses.
         result: dict[str, Any] = fabric.launch(
-            partial(work, config=config, folder=folder, watch=watch)  # type: ignore[arg-type]
+            partial(work, config=config, folder=folder, watch=watch)
         )
     except ProcessRaisedException as error:
         # What a user can put right is put right in one line, whichever process found it.
