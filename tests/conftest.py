@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+
+from equida.data.benchmarks import BENCHMARKS
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -20,3 +23,22 @@ def office31() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the Office-31 images in {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def toy_office(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A feature file that the benchmark office31 loads: all 31 classes, four rows each, clusters
+    that move between domains."""
+    file = tmp_path_factory.mktemp("toy") / "office.npz"
+    generator = np.random.default_rng(0)
+    classes, width = BENCHMARKS["office31"].classes, 24
+    centres = 3.0 * generator.standard_normal((len(classes), width))
+    labels = np.repeat(np.arange(len(classes)), 4)
+    arrays = {"classes": np.array(classes)}
+    for domain in ("amazon", "dslr", "webcam"):
+        shift = generator.standard_normal(width)
+        noise = generator.standard_normal((len(labels), width))
+        arrays[f"{domain}_x"] = (centres[labels] + shift + noise).astype(np.float32)
+        arrays[f"{domain}_y"] = labels
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file

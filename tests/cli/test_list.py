@@ -6,6 +6,7 @@ import pytest
 
 from equida.cli import main
 from equida.methods import METHODS
+from equida.training.recipe import RECIPES
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +63,7 @@ def test_json_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["list", "method"], "'method' is nothing to list; it is one of: methods"),
+        (["list", "method"], "'method' is nothing to list; it is one of: methods, recipes"),
         (["list", "methods", "nms"], "method 'nms' does not exist; did you mean 'nsm'?"),
     ],
 )
@@ -73,3 +74,12 @@ def test_mistakes_are_one_line(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert message in error
+
+
+def test_recipes_with_every_field(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "recipes", "paper"]) == 0
+    out = capsys.readouterr().out
+    assert "iterations 6004: Steps of the optimiser." in out
+    assert "weight_decay 0.001: On all parameters." in out
+    assert main(["list", "recipes", "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)) == list(RECIPES)

@@ -29,11 +29,11 @@ def last(method: str, iterations: int, repeat: int = 0) -> dict[str, Any]:
 
 
 def test_the_source_is_learned_in_a_few_steps() -> None:
-    assert last("source_only", 150)["source_accuracy"] > 0.85
+    assert last("source_only", 300)["source_accuracy"] > 0.85
 
 
 def test_adaptation_pays_early() -> None:
-    before, after = last("source_only", 150), last("nsm", 150)
+    before, after = last("source_only", 300), last("nsm", 300)
     assert after["accuracy"] > before["accuracy"] + 0.05
     assert after["equity"] > before["equity"] + 0.1
     assert after["discriminability"] > before["discriminability"]

@@ -22,10 +22,13 @@ VERBS = {
     "adapt": "adapt a classifier from a labelled source to an unlabelled target",
     "predict": "label images with the classifier of a finished run",
     "export": "write a run's classifier as safetensors and ONNX",
+    "bench": "every method on every task: the paper's table, resumable, in parallel",
+    "paper": "every table and figure of the paper beside what your runs give",
     "rerun": "do a run again from its record and say whether the result is the same",
     "features": "compute features of every image once, into one memory-mapped file",
     "doctor": "check a data set or this installation, and say what to do",
     "list": "methods, recipes and data sets by name, with defaults, ranges and references",
+    "report": "one self-contained page of all runs: tables, curves, mistakes",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
@@ -84,14 +87,17 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
 
 def _one_line(box: str) -> str:
     """What a framed complaint says: its first sentence, and the option that may be meant."""
-    lines = [line.strip(" │╭╮╰╯─") for line in box.splitlines()[1:]]
-    said = next((line for line in lines if line), "bad arguments").rstrip(".")
+    # The frame is of ASCII where the terminal knows nothing else.
+    stripped = [line.strip("│╭╮╰╯─|+ ") for line in box.splitlines()]
+    _title, *lines = [line for line in stripped if any(map(str.isalnum, line))]
+    said = lines[0].rstrip(".")
     if said.startswith("Missing from"):
         missing = [line.split()[0] for line in lines if line.startswith("--") or line.isupper()]
         said = "missing: " + ", ".join(dict.fromkeys(missing)) if missing else said.rstrip(":")
     if "Perhaps you meant:" in lines:
         meant = lines[lines.index("Perhaps you meant:") + 1].split()
-        said += f"; did you mean {next(word for word in meant if word.startswith('--'))}?"
+        option = next(word for word in meant if word.startswith("--"))
+        said += f"; did you mean {option.rstrip(',')}?"
     return said[0].lower() + said[1:]
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -138,8 +139,13 @@ def make_plan(arguments: Any) -> Plan:
     from equida.training.tasks import open_task
 
     where = task_source(arguments)
-    initial = Path(arguments.from_) if arguments.from_ else None
+    initial = Path(arguments.from_).absolute() if arguments.from_ else None
     before = RunConfig.from_json(finished(initial).read_json("config.json")) if initial else None
+    hyper = overrides(arguments.hyper, arguments.method)
+    drafted = recipe_of(arguments, where, "", "none", before)
+    RunConfig(
+        arguments.method, drafted, where, hyper, initial=str(initial) if initial else None
+    ).check()
     task, left_out = open_task(where, classes_of(initial) if initial else None)
     for name, reason in left_out:
         say(f"left out: {name}: {reason}")
@@ -148,7 +154,7 @@ def make_plan(arguments: Any) -> Plan:
     backbone = backbone_of(arguments, where, task, before)
     features = images and (arguments.features or bool(before and before.extractor))
     if features:
-        where = to_features(task, backbone, folder, arguments)
+        where = to_features(task, where, backbone, folder, arguments)
     elif images and not before:
         propose(task, backbone, arguments)
     extractor = extractor_of(where)
@@ -163,9 +169,9 @@ def make_plan(arguments: Any) -> Plan:
             arguments.method,
             recipe,
             where,
-            overrides=overrides(arguments.hyper, arguments.method),
+            overrides=hyper,
             backbone="none" if features else backbone,
-            weights=arguments.weights or None,
+            weights=weights_of(arguments, before),
             extractor=extractor,
             initial=str(initial) if initial else None,
             seed=arguments.seed,
@@ -183,7 +189,7 @@ def task_source(arguments: Any) -> "TaskSource":
     if arguments.from_:
         if arguments.source or arguments.dataset or not arguments.target:
             raise InputError("--from RUN takes --target and neither --source nor --dataset")
-        return TaskSource("", arguments.target, skip_unreadable=skip)
+        return TaskSource("", absolute(arguments.target), skip_unreadable=skip)
     if not arguments.source or not arguments.target:
         raise InputError("say what to adapt from and to: --source DIR --target DIR, or -d -s -t")
     if arguments.dataset:
@@ -191,8 +197,22 @@ def task_source(arguments: Any) -> "TaskSource":
         pair = [chosen.domain(name).key for name in (arguments.source, arguments.target)]
         if pair[0] == pair[1]:
             raise InputError(f"source and target are both {pair[0]}; choose two domains")
-        return TaskSource(pair[0], pair[1], chosen.name, arguments.data or None, skip)
-    return TaskSource(arguments.source, arguments.target, skip_unreadable=skip)
+        data = absolute(arguments.data) if arguments.data else None
+        return TaskSource(pair[0], pair[1], chosen.name, data, skip)
+    pair = [absolute(path) for path in (arguments.source, arguments.target)]
+    return TaskSource(pair[0], pair[1], skip_unreadable=skip)
+
+
+def absolute(path: str) -> str:
+    """The path from the root, so that a run can be done again from any folder."""
+    return os.path.abspath(path)
+
+
+def weights_of(arguments: Any, before: "RunConfig | None") -> str | None:
+    """The file with the backbone's weights: the user's, or the finished run's."""
+    if arguments.weights:
+        return absolute(arguments.weights)
+    return before.weights if before else None
 
 
 def backbone_of(
@@ -237,7 +257,9 @@ def default_folder(task: str, arguments: Any) -> Path:
     return Path("runs") / "".join(c if c.isalnum() or c in "-_+." else "_" for c in name)
 
 
-def to_features(task: "Task", backbone: str, folder: Path, arguments: Any) -> "TaskSource":
+def to_features(
+    task: "Task", images: "TaskSource", backbone: str, folder: Path, arguments: Any
+) -> "TaskSource":
     """Compute the features of both domains once; where they are instead of the images."""
     from equida.cli.features import Arguments as FeatureArguments
     from equida.cli.features import extract
@@ -245,19 +267,25 @@ def to_features(task: "Task", backbone: str, folder: Path, arguments: Any) -> "T
     from equida.training.folder import RunFolder
 
     RunFolder(folder)
+    domains = list(dict.fromkeys((task.source, task.target)))
+    # The domains of a benchmark have names of their own; two folders may have the same.
+    groups = [domains] if images.benchmark else [[domain] for domain in domains]
     files: list[str] = []
-    for domain in dict.fromkeys((task.source, task.target)):
-        file = folder / f"features-{len(files)}.safetensors"
-        say(f"features of {len(domain):,} images of {domain.name} with {backbone}: {file}")
+    for group in groups:
+        file = (folder / f"features-{len(files)}.safetensors").absolute()
+        names = " and ".join(domain.name for domain in group)
+        say(f"features of {sum(map(len, group)):,} images of {names} with {backbone}: {file}")
         chosen = FeatureArguments(
-            images=domain.name,
+            images=names,
             out=file,
             backbone=backbone,
             weights=Path(arguments.weights) if arguments.weights else None,
             skip_unreadable=arguments.skip_unreadable,
         )
-        extract([domain], chosen)  # type: ignore[list-item]
+        extract(group, chosen)  # type: ignore[arg-type]
         files.append(str(file))
+    if images.benchmark:
+        return TaskSource(images.source, images.target, images.benchmark, files[0])
     return TaskSource(files[0] if len(files) == 2 else "", files[-1])
 
 
@@ -279,14 +307,16 @@ def propose(task: "Task", backbone: str, arguments: Any) -> None:
     """On a machine without GPU, say how long this will take and how long features would."""
     import torch
 
-    from equida.training.estimate import estimate
+    from equida.training.estimate import duration, estimate
 
     if torch.cuda.is_available() or arguments.accelerator == "gpu":
         return
     weights = Path(arguments.weights) if arguments.weights else None
     recipe = recipe_of(arguments, task_source(arguments), task.name, backbone, None)
     times = estimate(backbone, weights, len(task.source) + len(task.target), recipe)
-    say(
-        f"no GPU: training all of {backbone} takes about {times.fine_tuning}; "
-        f"--features computes its features once and takes about {times.features}"
-    )
+    proposal = ""
+    if times.features < times.fine_tuning:
+        proposal = "; --features computes its features once and takes about " + duration(
+            times.features
+        )
+    say(f"no GPU: training {backbone} takes about {duration(times.fine_tuning)}{proposal}")

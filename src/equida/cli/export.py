@@ -1,5 +1,10 @@
 """`equida export`: the classifier of a finished run, for use without equida."""
 
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,6 +62,19 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keeps what the exporter says of its own progress from the user's terminal."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
 def write_onnx(predictor: "Predictor", path: Path) -> float:
     """Write the ONNX file and return its largest difference in probability from torch."""
     import torch
@@ -71,17 +89,18 @@ def write_onnx(predictor: "Predictor", path: Path) -> float:
     generator = torch.Generator().manual_seed(0)
     example = torch.randn(4, *predictor.shape, generator=generator)
     batch = torch.export.Dim("batch", min=1)
-    torch.onnx.export(
-        predictor.module,
-        (example,),
-        str(path),
-        input_names=["input"],
-        output_names=["logits"],
-        dynamic_shapes={"x": {0: batch}},
-        dynamo=True,
-        verbose=False,
-        external_data=False,
-    )
+    with _silence():
+        torch.onnx.export(
+            predictor.module,
+            (example,),
+            str(path),
+            input_names=["input"],
+            output_names=["logits"],
+            dynamic_shapes={"x": {0: batch}},
+            dynamo=True,
+            verbose=False,
+            external_data=False,
+        )
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     other = torch.randn(3, *predictor.shape, generator=generator)
     with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""`equida list methods`: what can be chosen by name."""
+"""`equida list methods|recipes`: what can be chosen by name."""
 
 import dataclasses
 import json
@@ -20,10 +20,10 @@ if typing.TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show methods by name, with their idea, defaults, ranges and reference."""
+    """Show methods or recipes by name, with their idea, defaults, ranges and reference."""
 
     what: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="WHAT")]]
-    """What to list: methods."""
+    """What to list: methods or recipes."""
     name: tyro.conf.Positional[Annotated[str | None, tyro.conf.arg(metavar="NAME")]] = None
     """Only this one, or these (`a+b`), with the meaning of each hyper-parameter."""
     json: bool = False
@@ -109,12 +109,44 @@ def _method_item(method: "Description") -> Item:
     )
 
 
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _default(field: "Hyperparameter") -> str:
     """The default, and the range to search where there is one."""
-    value = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+    value = _plain(field.default)
     if field.range is None:
         return value
     return f"{value} ({field.range.low:g} to {field.range.high:g})"
 
 
-LISTINGS: dict[str, Callable[[], Listing]] = {"methods": methods}
+def recipes() -> Listing:
+    from equida.methods.describe import field_docstrings
+    from equida.training.recipe import RECIPES, Recipe
+
+    meanings = field_docstrings(Recipe)
+    items = {}
+    for name in RECIPES:
+        values = dataclasses.asdict(RECIPES[name])
+        shown = {key: _plain(value) for key, value in values.items() if value != ""}
+        items[name] = Item(
+            IDEAS[name],
+            [", ".join(f"{key} {text}" for key, text in shown.items())],
+            [f"{key} {text}: {meanings.get(key, '')}" for key, text in shown.items()],
+            values,
+        )
+    return Listing(
+        items,
+        "Each value is a flag of `equida adapt`, such as --batch-size 18. "
+        "`equida list recipes NAME` explains one.",
+    )
+
+
+IDEAS = {
+    "features": "A head on features that are computed once: seconds to a minute on one core.",
+    "paper": "All of a network on images, as the authors of BNM train it.",
+    "digits": "A small network on images of digits, from scratch.",
+}
+
+LISTINGS: dict[str, Callable[[], Listing]] = {"methods": methods, "recipes": recipes}

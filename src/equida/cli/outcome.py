@@ -1,5 +1,6 @@
 """What a finished run says: its last step, what each validator would have picked, the oracle."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ def print_result(result: Mapping[str, Any], folder: Path) -> None:
         table.add_row(title, *cells, style="bold" if title == "last step" else None)
     console = Console()
     console.print(table)
+    where = shlex.quote(str(folder))
     console.print(
-        f"run: {folder}   labels for new images: equida predict {folder} IMAGES", markup=False
+        f"run: {where}   labels for new images: equida predict {where} IMAGES",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
     )

@@ -1,6 +1,8 @@
 """`equida predict`: labels for images, from a finished run."""
 
 import csv
+import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,7 +58,7 @@ def run(arguments: Arguments) -> int:
         )
     readable = unreadable = 0
     with _writing(arguments.out) as stream:
-        writer = csv.writer(stream)
+        writer = csv.writer(stream, lineterminator="\n")
         ranks = ("", "second_", "third_")[: len(predictor.classes)]
         writer.writerow(
             ["image", *(f"{r}{name}" for r in ranks for name in ("label", "confidence"))]
@@ -74,17 +76,24 @@ def run(arguments: Arguments) -> int:
 
 def image_files(given: tuple[Path, ...]) -> Iterator[Path]:
     """The files given, and the images in the folders given, in order of their names."""
-    from equida.data.images import is_image_name
-
+    if not given:
+        raise InputError("no images are given; name files or folders behind the run")
     missing = [path for path in given if not path.exists()]
     if missing:
         raise InputError(f"{missing[0]} does not exist; expected images or folders of images")
+    return _found(given)
+
+
+def _found(given: tuple[Path, ...]) -> Iterator[Path]:
+    from equida.data.images import is_image_name
+
     for path in given:
-        if path.is_file():
+        if not path.is_dir():
             yield path
-        else:
-            inside = (found for found in path.rglob("*") if is_image_name(found.name))
-            yield from sorted(found for found in inside if found.is_file())
+            continue
+        for folder, below, names in os.walk(path):
+            below.sort()
+            yield from (Path(folder, name) for name in sorted(names) if is_image_name(name))
 
 
 def label(
@@ -126,11 +135,14 @@ def label(
 
 @contextmanager
 def _writing(out: Path | None) -> Iterator[IO[str]]:
+    # Names of files may hold bytes that are no text; they come out as they went in.
     if out is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="surrogateescape")
         yield sys.stdout
         return
     try:
-        with out.open("w", newline="") as stream:
+        with out.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream:
             yield stream
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror}; choose another --out") from error

@@ -116,19 +116,20 @@ def eval_batches(
         workers: processes that read ahead.
         pin_memory: as for `BatchStream`.
     """
-    starts = range(0, len(domain), batch_size)
-    draws = (
-        [_Draw(-1, index) for index in range(start, min(start + batch_size, len(domain)))]
-        for start in starts
-    )
+    everything = torch.arange(len(domain))
+    draws = (_Draws(-1, samples) for samples in everything.split(batch_size))
     return _batches(domain, transform, 0, draws, workers, pin_memory)
 
 
-class _Draw(NamedTuple):
-    """One sample of one pass over the domain; in pass -1 nothing is random."""
+class _Draws(NamedTuple):
+    """Some samples of one pass over the domain; in pass -1 nothing is random."""
 
     epoch: int
-    sample: int
+    samples: Tensor
+
+    def seeds(self, seed: int) -> list[int]:
+        """For each sample, what its random numbers are derived from."""
+        return [derived_seed(seed, self.epoch, sample) for sample in self.samples.tolist()]
 
 
 class _Plan:
@@ -140,14 +141,14 @@ class _Plan:
         share = batch // world_size
         self.share = slice(rank * share, (rank + 1) * share)
 
-    def from_batch(self, start: int) -> Iterator[list[_Draw]]:
+    def from_batch(self, start: int) -> Iterator[_Draws]:
         epoch, first = divmod(start, self.per_epoch)
         while True:
             generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", epoch))
-            order = torch.randperm(self.samples, generator=generator).tolist()
+            order = torch.randperm(self.samples, generator=generator)
             for number in range(first, self.per_epoch):
                 batch = order[number * self.batch : (number + 1) * self.batch]
-                yield [_Draw(epoch, index) for index in batch[self.share]]
+                yield _Draws(epoch, batch[self.share])
             epoch, first = epoch + 1, 0
 
 
@@ -155,32 +156,37 @@ def _batches(
     domain: Samples,
     transform: AnyTransform | None,
     seed: int,
-    draws: Iterator[list[_Draw]],
+    draws: Iterator[_Draws],
     workers: int,
     pin_memory: bool,
 ) -> Iterator[Batch]:
+    if isinstance(domain, RowSamples):
+        return map(_RowReader(domain, seed).__getitems__, draws)
     reader = _Reader(domain, transform, seed)
-    if isinstance(domain, RowSamples) or workers == 0:
+    if workers == 0:
         return map(reader.__getitems__, draws)
     loader: DataLoader[Batch] = DataLoader(
         reader,
-        batch_sampler=_Once(draws),
+        batch_sampler=_Once(draws),  # type: ignore[arg-type]
         num_workers=workers,
         collate_fn=_as_is,
         pin_memory=pin_memory and torch.cuda.is_available(),
+        # Its own generator: starting workers must not move the global one, from which dropout
+        # draws, or a resumed run would differ.
+        generator=torch.Generator(),
         # Endless streams keep their workers by never ending; nothing has to be restarted.
         prefetch_factor=2,
     )
     return iter(loader)
 
 
-class _Once(Sequence[list[_Draw]]):
+class _Once(Sequence[_Draws]):
     """An iterator in the shape that a DataLoader wants of a batch sampler."""
 
-    def __init__(self, draws: Iterator[list[_Draw]]) -> None:
+    def __init__(self, draws: Iterator[_Draws]) -> None:
         self.draws = draws
 
-    def __iter__(self) -> Iterator[list[_Draw]]:
+    def __iter__(self) -> Iterator[_Draws]:
         return self.draws
 
     def __len__(self) -> int:
@@ -194,49 +200,56 @@ def _as_is(batch: Any) -> Any:
     return batch
 
 
+class _RowReader:
+    """Draws to batches of rows; this is the path of a step that costs two milliseconds."""
+
+    def __init__(self, domain: Any, seed: int) -> None:
+        self.domain, self.seed, self.views = domain, seed, domain.views
+        self.labels = _labels(domain)
+
+    def __getitems__(self, draws: _Draws) -> Batch:
+        view: NDArray[np.int64] | int = 0
+        if self.views > 1 and draws.epoch >= 0:
+            view = np.array([number % self.views for number in draws.seeds(self.seed)], np.int64)
+        x = self.domain.rows(draws.samples.numpy(), view)
+        return Batch(x, self.labels[draws.samples], draws.samples)
+
+
 class _Reader(Dataset[Batch]):
-    """Draws to batches, in the calling process or in a worker."""
+    """Draws to batches of images, in the calling process or in a worker."""
 
     def __init__(self, domain: Samples, transform: AnyTransform | None, seed: int) -> None:
         self.domain, self.transform, self.seed = domain, transform, seed
+        self.labels = _labels(domain)
 
-    def __getitems__(self, draws: list[_Draw]) -> Batch:
-        indices = torch.tensor([draw.sample for draw in draws])
-        known = self.domain.labels
-        labels = torch.full((len(draws),), -1)
-        if known is not None:
-            labels = torch.from_numpy(known[indices.numpy()])
-        return Batch(self._x(draws, indices), labels, indices)
+    def __getitems__(self, draws: _Draws) -> Batch:
+        return Batch(self._x(draws), self.labels[draws.samples], draws.samples)
 
-    def _x(self, draws: list[_Draw], indices: Tensor) -> Tensor:
-        if isinstance(self.domain, RowSamples):
-            return self.domain.rows(indices.numpy(), self._views(draws, self.domain.views))
+    def _x(self, draws: _Draws) -> Tensor:
+        pairs = zip(draws.samples.tolist(), draws.seeds(self.seed), strict=True)
         if isinstance(self.transform, Transform):
-            return self.transform.normalize(torch.stack([self._pixels(draw) for draw in draws]))
-        return torch.stack([self._sample(draw) for draw in draws])
+            return self.transform.normalize(torch.stack([self._pixels(*pair) for pair in pairs]))
+        return torch.stack([self._sample(*pair) for pair in pairs])
 
-    def _views(self, draws: list[_Draw], views: int) -> NDArray[np.int64] | int:
-        if views == 1 or draws[0].epoch < 0:
-            return 0
-        chosen = [derived_seed(self.seed, *draw) % views for draw in draws]
-        return np.array(chosen, np.int64)
-
-    def _pixels(self, draw: _Draw) -> Tensor:
+    def _pixels(self, index: int, seed: int) -> Tensor:
         transform = self.transform
         assert isinstance(transform, Transform)
-        generator = None
-        if transform.random:
-            generator = torch.Generator().manual_seed(derived_seed(self.seed, *draw))
-        return transform.pixels(read(self.domain, draw.sample, transform), generator)
+        generator = torch.Generator().manual_seed(seed) if transform.random else None
+        return transform.pixels(read(self.domain, index, transform), generator)
 
-    def _sample(self, draw: _Draw) -> Tensor:
-        sample = self.domain[draw.sample]
+    def _sample(self, index: int, seed: int) -> Tensor:
+        sample = self.domain[index]
         if isinstance(sample, Tensor):
             return sample
         if self.transform is None:
             raise InputError(f"{self.domain.name} holds images; give a transform to load them")
-        with _global_generators(derived_seed(self.seed, *draw)):
+        with _global_generators(seed):
             return self.transform(sample)
+
+
+def _labels(domain: Samples) -> Tensor:
+    known = domain.labels
+    return torch.full((len(domain),), -1) if known is None else torch.from_numpy(known)
 
 
 @contextlib.contextmanager

@@ -70,3 +70,5 @@ TARGET_VALIDATORS = {
     "bnm": nuclear_norm,
     "snd": soft_neighbourhood_density,
 }
+VALIDATORS = ("source_accuracy", *TARGET_VALIDATORS)
+"""All names; source accuracy looks at source labels, the others at target predictions."""

@@ -62,6 +62,9 @@ class Method(nn.Module):
     owns_cross_entropy: bool = False
     """True where the terms include the method's own form of source cross-entropy, so that the loop
     adds none."""
+    uses_target: bool = True
+    """False where nothing of the target may enter: not even the statistics of normalisation see a
+    target batch."""
     source_free: bool = False
     """True where the terms need target predictions only."""
 

@@ -22,6 +22,7 @@ class Composite(Method):
         super().__init__(config, first.features, first.classes, first.classifier)
         self.methods = nn.ModuleDict(methods)
         self.owns_cross_entropy = any(method.owns_cross_entropy for method in methods.values())
+        self.uses_target = any(method.uses_target for method in methods.values())
         self.source_free = all(method.source_free for method in methods.values())
         own = [name for name, method in methods.items() if type(method).predict != Method.predict]
         if len(own) > 1:

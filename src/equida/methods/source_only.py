@@ -19,6 +19,8 @@ class SourceOnly(Method):
     config: SourceOnlyConfig
     source_free = True
 
+    uses_target = False
+
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:

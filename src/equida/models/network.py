@@ -49,6 +49,18 @@ class Network(nn.Module):
             if isinstance(module, nn.Linear):
                 _initialise(module, init)
 
+    def train(self, mode: bool = True) -> "Network":
+        """Training mode, except for the parts of the backbone whose parameters are all frozen.
+
+        Frozen means unchanged: their running statistics stay as they are, and nothing is dropped.
+        """
+        super().train(mode)
+        for module in self.backbone.modules():
+            parameters = list(module.parameters())
+            if parameters and not any(parameter.requires_grad for parameter in parameters):
+                module.eval()
+        return self
+
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         features = self.bottleneck(self.backbone(x))
         return features, self.classifier(features)

@@ -16,6 +16,7 @@ from equida.errors import InputError
 from equida.methods import build as build_method
 from equida.models.backbone import Backbone, load_backbone
 from equida.models.network import Network
+from equida.models.weights import file_sha256
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
@@ -55,11 +56,15 @@ class Built:
 def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
     """Network, method, optimiser and transforms of a run."""
     recipe = config.recipe
-    objective, backbone = make_objective(config, len(task.classes), row_shape(task.target))
+    objective, backbone = make_objective(
+        config, len(task.classes), row_shape(task.target), pretrained=not config.initial
+    )
     network = objective.network
-    freeze(network.backbone, recipe.freeze)
+    sha256 = backbone.weights_sha256 if backbone else ""
     if config.initial:
-        _start_from(config, objective)
+        sha256 = _start_from(Path(config.initial), objective)
+    freeze(network.backbone, recipe.freeze)
+    objective.train()
     if recipe.channels_last:
         objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if fabric.device.type == "cuda" and fabric.world_size > 1:
@@ -68,7 +73,7 @@ def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
         network.compile()
     source, held_out = (None, None) if config.initial else split(task.source, config)
     return Built(
-        dataclasses.replace(config, weights_sha256=backbone.weights_sha256 if backbone else ""),
+        dataclasses.replace(config, weights_sha256=sha256),
         objective,
         sgd(
             network.backbone,
@@ -79,7 +84,7 @@ def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
         held_out,
         training_view(backbone, task.source),
         training_view(backbone, task.target),
-        testing_view(backbone, task.target),
+        testing_view(backbone, task.target, recipe.ten_crop),
         BENCHMARKS[config.benchmark].metric if config.benchmark else "accuracy",
         torch.float64 if recipe.precision == "64-true" else torch.float32,
     )
@@ -135,7 +140,7 @@ def make_objective(
         config.overrides,
         config.benchmark,
     )
-    return Objective(network, method, recipe.label_smoothing).train(), backbone
+    return Objective(network, method, recipe.label_smoothing, recipe.warm_up), backbone
 
 
 def _check_fit(backbone: Backbone, shape: tuple[int, ...]) -> None:
@@ -164,11 +169,12 @@ def training_view(backbone: Backbone | None, domain: Domain) -> Transform | None
     return train_transform(domain.name, backbone.mean, backbone.std, backbone.input_size[1])
 
 
-def testing_view(backbone: Backbone | None, domain: Domain) -> Transform | None:
+def testing_view(backbone: Backbone | None, domain: Domain, ten_crop: bool) -> Transform | None:
     """The protocol's test transform; None for rows."""
     if backbone is None or isinstance(domain, ArrayDomain):
         return None
-    return evaluation_transform(backbone.mean, backbone.std, backbone.input_size[1])
+    size = backbone.input_size[1]
+    return evaluation_transform(backbone.mean, backbone.std, size, ten_crop=ten_crop)
 
 
 def split(source: Domain, config: RunConfig) -> tuple[Domain, Domain]:
@@ -194,19 +200,17 @@ def split(source: Domain, config: RunConfig) -> tuple[Domain, Domain]:
     return source.select(np.flatnonzero(~held)), source.select(np.flatnonzero(held))
 
 
-def _start_from(config: RunConfig, objective: Objective) -> None:
-    """Take the network of a finished run, and keep its classifier as it is."""
-    if not objective.method.source_free:
+def _start_from(run: Path, objective: Objective) -> str:
+    """Take the network of a finished run and freeze its classifier; the hash of its weights."""
+    prefix = "network."
+    stored = RunFolder(run).load_tensors("model.safetensors")
+    state = {name.removeprefix(prefix): v for name, v in stored.items() if name.startswith(prefix)}
+    try:
+        objective.network.load_state_dict(state)
+    except RuntimeError:
         raise InputError(
-            f"method {config.method!r} needs source data; without them use one that looks at "
-            "target predictions only, such as nsm, cwsm, bnm or im"
-        )
-    folder = RunFolder(Path(str(config.initial)))
-    state = {
-        name.removeprefix("network."): value
-        for name, value in folder.load_tensors("model.safetensors").items()
-        if name.startswith("network.")
-    }
-    objective.network.load_state_dict(state)
-    for parameter in objective.network.classifier.parameters():
-        parameter.requires_grad_(False)
+            f"the network of {run} is another one than this recipe describes; "
+            "leave bottleneck, bottleneck_norm, bottleneck_relu and dropout as they were"
+        ) from None
+    objective.network.classifier.requires_grad_(False)
+    return file_sha256(run / "model.safetensors")

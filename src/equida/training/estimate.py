@@ -1,6 +1,7 @@
 """How long a run will take, from a few timed steps."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +17,10 @@ IMAGES = 4
 
 @dataclass(frozen=True)
 class Estimate:
-    """Two ways to do the same task, as a person says durations."""
+    """Seconds that two ways to do the same task take."""
 
-    fine_tuning: str
-    features: str
+    fine_tuning: float
+    features: float
 
 
 def estimate(backbone: str, weights: Path | None, images: int, recipe: Recipe) -> Estimate:
@@ -33,14 +34,14 @@ def estimate(backbone: str, weights: Path | None, images: int, recipe: Recipe) -
         forward = _seconds(lambda: module(x)) / IMAGES
     steps = 2 * recipe.batch_size * recipe.iterations * recipe.accumulate * both
     evaluations = recipe.iterations / recipe.evaluate_every * images * forward
-    return Estimate(duration(steps + evaluations), duration(images * forward + HEAD_SECONDS))
+    return Estimate(steps + evaluations, images * forward + HEAD_SECONDS)
 
 
-def _seconds(call: "object") -> float:
+def _seconds(call: Callable[[], object]) -> float:
     times = []
     for _ in range(3):
         start = time.perf_counter()
-        call()  # type: ignore[operator]
+        call()
         times.append(time.perf_counter() - start)
     return min(times)
 
@@ -52,7 +53,7 @@ def duration(seconds: float) -> str:
     ('45 s', '50 min', '14 h', '4.6 days')
     """
     if seconds < 100:
-        return f"{seconds:.0f} s"
+        return f"{max(seconds, 1):.0f} s"
     if seconds < 6000:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"

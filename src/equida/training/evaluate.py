@@ -13,10 +13,8 @@ from torch import Tensor
 from equida.data.loading import AnyTransform, eval_batches
 from equida.evaluation import discriminability, equity
 from equida.evaluation.accuracy import accuracy, confusion_matrix, mean_class_accuracy
-from equida.evaluation.validators import TARGET_VALIDATORS
+from equida.evaluation.validators import TARGET_VALIDATORS, VALIDATORS
 from equida.training.objective import Objective
-
-VALIDATORS = ("source_accuracy", *TARGET_VALIDATORS)
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,10 @@ def predict(
     ranks, rank = (fabric.world_size, fabric.global_rank) if fabric else (1, 0)
     share = range(len(domain) * rank // ranks, len(domain) * (rank + 1) // ranks)
     mine = domain if ranks == 1 else domain.select(share)
+    if ranks > 1:
+        # Each process has seen other batches: running statistics are the first one's.
+        for buffer in objective.buffers():
+            dist.broadcast(buffer, 0)
     log_probs, labels = [], []
     example = next(objective.parameters())
     with torch.inference_mode(), evaluating(objective):

@@ -6,6 +6,7 @@
 """
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -31,6 +32,9 @@ class RunFolder:
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         self._replace(name, (json.dumps(value, indent=1) + "\n").encode())
+
+    def write_text(self, name: str, text: str) -> None:
+        self._replace(name, text.encode())
 
     def read_json(self, name: str) -> Any:
         """The parsed file, or None where there is none."""
@@ -109,7 +113,6 @@ class RunFolder:
         try:
             yield
         except OSError as error:
-            raise InputError(
-                f"cannot write into {self.path}: {error.strerror}; "
-                "free some space or choose another folder"
-            ) from error
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            what = "free some space and start again" if full else "choose another folder"
+            raise InputError(f"cannot write into {self.path}: {error.strerror}; {what}") from error

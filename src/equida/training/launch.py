@@ -1,15 +1,26 @@
 """A run from its config alone: on one process, or on many that share each batch."""
 
+import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
+from torch.multiprocessing.spawn import ProcessRaisedException
 
+from equida.errors import InputError
 from equida.training.config import RunConfig
 from equida.training.loop import Observer, train
 from equida.training.restore import classes_of
 from equida.training.tasks import open_task
+
+# Its banners would come between the lines that the user asked for. Here, because every process that
+# is started imports this before Fabric says anything.
+logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+
+Watching = Callable[[RunConfig], AbstractContextManager[Observer]]
 
 
 def launch(
@@ -19,7 +30,7 @@ def launch(
     devices: int = 1,
     num_nodes: int = 1,
     accelerator: str = "auto",
-    watch: Callable[[RunConfig], Observer] | None = None,
+    watch: Watching | None = None,
 ) -> dict[str, Any]:
     """Do a run and return its result.
 
@@ -31,19 +42,41 @@ def launch(
         accelerator: "cpu", "gpu", or "auto".
         watch: makes what shows progress, on the first process.
     """
-    alone = devices * num_nodes == 1
+    processes = devices * num_nodes
+    if devices < 1 or num_nodes < 1 or config.recipe.batch_size % processes:
+        raise InputError(
+            f"{devices} devices on {num_nodes} machines cannot share batches of "
+            f"{config.recipe.batch_size} equally; choose numbers that divide it"
+        )
     # One machine starts its processes by itself; several are started from outside.
-    strategy = "auto" if alone else "ddp_spawn" if num_nodes == 1 else "ddp"
-    fabric = Fabric(
-        accelerator=accelerator,
-        devices=devices,
-        num_nodes=num_nodes,
-        strategy=strategy,
-        precision=config.recipe.precision,
-    )
-    if alone:
+    strategy = "auto" if processes == 1 else "ddp_spawn" if num_nodes == 1 else "ddp"
+    try:
+        fabric = Fabric(
+            accelerator=accelerator,
+            devices=devices,
+            num_nodes=num_nodes,
+            strategy=strategy,
+            precision=config.recipe.precision,
+        )
+    except Exception as error:  # Fabric raises types of its own for what this machine lacks
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{devices} x {accelerator} at precision {config.recipe.precision} is not possible "
+            f"here: {reason}"
+        ) from error
+    if processes == 1:
         return work(fabric, config, folder, watch)
-    result: dict[str, Any] = fabric.launch(work, config, folder, watch)  # type: ignore[arg-type]
+    try:
+        # Fabric looks into the arguments of what it launches, and stops at frozen dataclasses.
+        result: dict[str, Any] = fabric.launch(
+            partial(work, config=config, folder=folder, watch=watch)
+        )
+    except ProcessRaisedException as error:
+        # What a user can put right is put right in one line, whichever process found it.
+        *_, last = str(error).strip().splitlines()
+        if last.startswith("equida.errors.InputError: "):
+            raise InputError(last.partition(": ")[2]) from None
+        raise
     return result
 
 
@@ -51,11 +84,13 @@ def work(
     fabric: Fabric,
     config: RunConfig,
     folder: Path,
-    watch: Callable[[RunConfig], Observer] | None,
+    watch: Watching | None,
 ) -> dict[str, Any]:
     """What each process does."""
     assert config.task is not None, "a run that is launched names its data"
     classes = classes_of(Path(config.initial)) if config.initial else None
     task, _ = open_task(config.task, classes)
-    observers = (watch(config),) if watch and fabric.is_global_zero else ()
-    return train(config, task, folder=folder, fabric=fabric, observers=observers).result
+    if not watch or not fabric.is_global_zero:
+        return train(config, task, folder=folder, fabric=fabric).result
+    with watch(config) as observer:
+        return train(config, task, folder=folder, fabric=fabric, observers=(observer,)).result

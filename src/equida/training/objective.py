@@ -13,13 +13,27 @@ class Objective(nn.Module):
 
     Source and target pass the network one after the other, as in the protocol, so that batch
     normalisation sees one domain at a time. Without a source, the target terms alone remain.
+
+    Args:
+        network: what is trained.
+        method: what is added to source cross-entropy.
+        label_smoothing: share of the source label given to all classes alike.
+        warm_up: share of the training over which the method's terms grow from nothing to their
+            full weight, so that they sharpen what the source has taught and not first guesses.
     """
 
-    def __init__(self, network: Network, method: Method, label_smoothing: float = 0.0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        method: Method,
+        label_smoothing: float = 0.0,
+        warm_up: float = 0.0,
+    ) -> None:
         super().__init__()
         self.network = network
         self.method = method
         self.label_smoothing = label_smoothing
+        self.warm_up = warm_up
 
     def forward(
         self,
@@ -32,10 +46,14 @@ class Objective(nn.Module):
             seen = self._output(target)
             return self.method(seen, seen.logits.new_empty(0), seen, progress)  # type: ignore[no-any-return]
         learned, labels = self._output(source), gather(labels)
-        terms: dict[str, Tensor] = self.method(learned, labels, self._output(target), progress)
+        seen = self._output(target) if self.method.uses_target else learned
+        terms: dict[str, Tensor] = self.method(learned, labels, seen, progress)
         if self.method.owns_cross_entropy:
             return terms
         loss = F.cross_entropy(learned.logits, labels, label_smoothing=self.label_smoothing)
+        weight = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
+        if weight < 1.0:
+            terms = {name: weight * term for name, term in terms.items()}
         return {"cross_entropy": loss} | terms
 
     def _output(self, x: Tensor) -> Output:

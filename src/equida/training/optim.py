@@ -31,8 +31,10 @@ def sgd(backbone: nn.Module, heads: Iterable[nn.Module], recipe: Recipe) -> torc
     """SGD over the trainable parameters: the backbone, and the heads at their multiple."""
     slow = [p for p in backbone.parameters() if p.requires_grad]
     fast = [p for head in heads for p in head.parameters() if p.requires_grad]
+    if not slow and not fast:
+        raise InputError("nothing is left to train: every parameter is frozen; freeze less of it")
     groups = [{"params": slow, "multiplier": 1.0}] if slow else []
-    groups.append({"params": fast, "multiplier": recipe.head_multiplier})
+    groups += [{"params": fast, "multiplier": recipe.head_multiplier}] if fast else []
     return torch.optim.SGD(
         groups,
         lr=recipe.learning_rate,

@@ -34,6 +34,8 @@ class Recipe:
     """See gamma; 0 keeps the learning rate."""
     label_smoothing: float = 0.0
     """Share of the source label given to all classes alike."""
+    warm_up: float = 0.1
+    """Share of the training over which the method's terms grow to their full weight; 0: at once."""
     bottleneck: int = 256
     """Width of the layer between backbone and classifier; 0: none."""
     bottleneck_norm: bool = True
@@ -45,14 +47,15 @@ class Recipe:
     init: Literal["torch", "kaiming", "xavier"] = "torch"
     """How the linear layers of the head start."""
     freeze: str = ""
-    """Backbone parameters that stay as they are: "all", or name prefixes with commas between."""
+    """Backbone parameters that stay as they are: "all", or name prefixes with commas between. Parts
+    that are frozen whole keep their running statistics too."""
     holdout: float = 0.0
     """Share of each source class kept out of training, for source validation accuracy; at 0 that
     score is of training samples."""
     clip: float = 0.0
     """Largest norm of the gradient; 0: not clipped."""
     accumulate: int = 1
-    """Batches whose gradients are added up before a step."""
+    """Batches whose gradients are averaged for one step; each of them has `batch_size` samples."""
     precision: Precision = "32-true"
     """Arithmetic of the network; the losses are float32 in any case."""
     channels_last: bool = False
@@ -69,13 +72,15 @@ class Recipe:
     """Processes that read images ahead, for each domain."""
     eval_batch_size: int = 256
     """Samples of a batch in evaluation."""
+    ten_crop: bool = False
+    """Evaluate on ten crops of each image instead of the centre: the mean of their predictions."""
 
     def __post_init__(self) -> None:
         for name, least in MINIMA.items():
             value = getattr(self, name)
             if not least <= value < math.inf:
                 raise InputError(f"{name} is {value}; it must be a number of at least {least:g}")
-        for name in ("dropout", "holdout", "label_smoothing"):
+        for name in ("dropout", "holdout", "label_smoothing", "warm_up"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
 
@@ -104,6 +109,7 @@ RECIPES.add(
     "paper",
     Recipe(
         iterations=6004,
+        warm_up=0.0,
         bottleneck=0,
         dropout=0.0,
         init="kaiming",
@@ -124,6 +130,7 @@ RECIPES.add(
         learning_rate=3e-2,
         head_multiplier=1.0,
         weight_decay=5e-4,
+        warm_up=0.0,
         bottleneck=0,
         dropout=0.0,
         channels_last=True,

@@ -1,0 +1,134 @@
+"""One run of a grid, in whatever process it is done.
+
+Beside a run's own files there may be `failed.json` (why it failed; it is tried again by the next
+call), `running.json` (who is at it) and `lock`, which keeps two processes from doing the same run.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import socket
+import threading
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equida.data import Task
+from equida.errors import InputError
+from equida.training.config import RunConfig, TaskSource
+from equida.training.folder import RunFolder
+
+ONE_AT_A_TIME = threading.Lock()
+"""Threads of a cluster's worker share torch's random numbers: two runs at once would not be the
+same each time."""
+MOST_ATTEMPTS = 2
+"""How often a run may take its process down with it before it counts as failed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended; the result itself is in its folder."""
+
+    folder: str
+    failure: str | None = None
+
+
+def do_run(config: RunConfig, folder: str, number: int = 0, threads: int = 0) -> Outcome:
+    """Do a run unless it is finished already; a failure is recorded, not raised.
+
+    Args:
+        config: the run.
+        folder: where it is written; an unfinished run there goes on.
+        number: which run of the grid it is; several GPUs share the work by it.
+        threads: of torch in this process; 0 leaves them as they are.
+    """
+    path = Path(folder)
+    try:
+        run = RunFolder(path)
+        with ONE_AT_A_TIME, _alone(path):
+            if (path / "result.json").exists():
+                return Outcome(folder)
+            failure = _attempt(config, run, number, threads)
+            if failure is None:
+                (path / "failed.json").unlink(missing_ok=True)
+            else:
+                run.write_json("config.json", config.to_json())
+                run.write_json("failed.json", failure)
+            (path / "running.json").unlink(missing_ok=True)
+            return Outcome(folder, failure["reason"] if failure else None)
+    except (InputError, OSError) as error:
+        return Outcome(folder, str(error))
+
+
+def _attempt(config: RunConfig, run: RunFolder, number: int, threads: int) -> dict[str, Any] | None:
+    """Train; None, or why it did not work."""
+    before = attempts(run.path)
+    if before >= MOST_ATTEMPTS:
+        return {
+            "reason": f"the process that did this run died {before} times; most often that is a"
+            " lack of memory: use fewer --jobs or a smaller batch"
+        }
+    here = {"attempts": before + 1, "host": socket.gethostname(), "process": os.getpid()}
+    run.write_json("running.json", here)
+    try:
+        _train(config, run.path, number, threads)
+    except InputError as error:
+        return {"reason": str(error)}
+    except Exception as error:
+        last = str(error).strip().splitlines()
+        reason = f"{type(error).__name__}: {last[0] if last else ''}".rstrip(": ")
+        return {"reason": reason, "traceback": traceback.format_exc()}
+    return None
+
+
+def _train(config: RunConfig, folder: Path, number: int, threads: int) -> None:
+    import torch
+    from lightning_fabric import Fabric
+
+    from equida.training.loop import train
+
+    if threads:
+        torch.set_num_threads(threads)
+    gpus = torch.cuda.device_count()
+    fabric = Fabric(
+        devices=[number % gpus] if gpus else 1,
+        accelerator="gpu" if gpus else "auto",
+        precision=config.recipe.precision,
+    )
+    assert config.task is not None
+    train(config, opened(config.task), folder=folder, fabric=fabric)
+
+
+@functools.lru_cache(maxsize=16)
+def opened(where: TaskSource) -> Task:
+    """The task, opened once in a process."""
+    from equida.training.tasks import open_task
+
+    return open_task(where)[0]
+
+
+def attempts(folder: Path) -> int:
+    """How many processes took the run up without an end."""
+    try:
+        return int(json.loads((folder / "running.json").read_text())["attempts"])
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process of this machine does the same run.
+
+    A worker outlives a killed grid until its run is done; the system drops the lock of a dead one.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,61 @@
+"""`equida report`: everything that a folder of runs shows, on one page."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from equida.errors import InputError
+
+
+@dataclass
+class Arguments:
+    """Write one self-contained page of all runs: tables, curves, mistakes.
+
+    equida report RUNS --out report.html
+    """
+
+    runs: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUNS")]
+    """Folder of runs, made by equida bench or equida adapt."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
+    """The file to write."""
+    title: str = ""
+    """Head of the page; by default the folder's name."""
+    images: Path | None = None
+    """Folder of the images that features were computed from, to show them."""
+    maps: int = 12
+    """How many runs get a t-SNE map, a few seconds each; 0: none."""
+    quiet: bool = False
+    """No progress bar."""
+
+
+def run(arguments: Arguments) -> int:
+    """Write the page and say what is on it."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from equida.report.page import write_page
+
+    if arguments.maps < 0:
+        raise InputError(f"maps is {arguments.maps}; it must be at least 0")
+    if arguments.images is not None and not arguments.images.is_dir():
+        raise InputError(f"{arguments.images} is not a folder; expected one of images")
+    if arguments.out.is_dir():
+        raise InputError(f"{arguments.out} is a folder; expected a file such as report.html")
+    console = Console(stderr=True)
+    silent = arguments.quiet or not console.is_terminal
+    with Progress(console=console, transient=True, disable=silent) as progress:
+        bar = progress.add_task("reading runs", total=None)
+        grid = write_page(
+            arguments.runs,
+            arguments.out,
+            title=arguments.title,
+            images=arguments.images,
+            maps=arguments.maps,
+            advance=lambda what, done, of: progress.update(bar, completed=done, total=of),
+        )
+    size = arguments.out.stat().st_size / 1e6
+    waiting = f", {len(grid.open)} unfinished or failed" if grid.open else ""
+    print(f"{arguments.out}: {len(grid.finished)} finished runs{waiting}, {size:.1f} MB")
+    return 0

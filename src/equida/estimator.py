@@ -1,0 +1,393 @@
+"""The scikit-learn face: domain adaptation on arrays, through the same training loop."""
+
+import contextlib
+import dataclasses
+import numbers
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from torch import Tensor
+
+from equida.data import Task, array_domain, make_task
+from equida.errors import InputError
+from equida.methods import configure
+from equida.training.build import split
+from equida.training.config import RunConfig
+from equida.training.loop import Trained, train
+from equida.training.recipe import Recipe, recipe
+
+METHOD_PARAMETERS = ("trade_off", "r", "alpha")
+RECIPE_PARAMETERS: dict[str, type] = {
+    "iterations": int,
+    "batch_size": int,
+    "learning_rate": float,
+    "weight_decay": float,
+    "bottleneck": int,
+    "dropout": float,
+}
+ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu", "mps": "mps"}
+ROWS_AT_ONCE = 4096
+
+
+class EquidaClassifier(
+    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator
+):
+    """A classifier that learns on labelled source rows and adapts to unlabelled target rows.
+
+    The network is linear - batch normalisation - ReLU - dropout - linear, trained by SGD on source
+    cross-entropy plus the method's terms. Target labels are never read.
+
+    A search over parameters must not select on target labels either. With `X_target=`, scikit-learn
+    scores held-out source rows; `scoring=lambda model, X, y: model.result_["last"]["bnm"]` selects
+    by a label-free score of the target predictions instead.
+
+    Args:
+        method: a name that `equida list methods` shows, or several with "+" between them.
+        trade_off: weight of the method's term against source cross-entropy; None: the method's
+            default, as for the two that follow.
+        r: pressure towards equal class sizes, for methods that have it (nsm, cwsm).
+        alpha: flatness near the minimum, for methods that have it (nsm).
+        method_params: the method's other hyper-parameters by name; "part.name" in a composition,
+            such as {"nsm.trade_off": 1.0} in "cdan+nsm".
+        iterations: steps of the optimiser.
+        batch_size: rows of each domain in a step; at most as many as the smaller domain has.
+        learning_rate: at the first step.
+        weight_decay: on all parameters.
+        bottleneck: width of the hidden layer; 0: none, a linear classifier.
+        dropout: share of hidden units dropped in training.
+        recipe_params: other fields of `equida.training.recipe.Recipe` by name, such as
+            {"holdout": 0.1, "keep": "bnm"}.
+        standardize: give every feature mean 0 and variance 1, over the rows of both domains
+            together. One map for both: it makes units comparable and leaves the shift as it is.
+            Turn it off for rows that are scaled already.
+        random_state: an integer is the seed of the run, the same as `--seed` of `equida adapt`.
+        device: where it is trained: "auto", "cpu", "cuda" or "mps". The fitted network is kept and
+            predicts on the CPU, so that it can be unpickled anywhere.
+        n_jobs: threads of the CPU; None: 1, which suits batches of this size best; -1: as many as
+            torch is set to.
+        verbose: print a line for each evaluation.
+
+    Attributes:
+        classes_: the source's labels, sorted.
+        n_features_in_: number of features.
+        feature_names_in_: their names, where the data had names.
+        result_: what a run's result.json holds: the figures of the last step (equity,
+            discriminability and label-free scores of the target predictions) and what each
+            label-free validator would have picked.
+        history_: what a run's log.jsonl holds, a dictionary for each line.
+        objective_: the trained network and method.
+        mean_, scale_: what each feature was standardised with; None without `standardize`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (20, 2)), rng.normal(8, 1, (20, 2))])
+    >>> y = ["low"] * 20 + ["high"] * 20
+    >>> model = EquidaClassifier(iterations=50, random_state=0).fit(X, y, X_target=X + 2)
+    >>> model.predict([[1, 3], [11, 9]])
+    array(['low', 'high'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        method: str = "nsm",
+        *,
+        trade_off: float | None = None,
+        r: float | None = None,
+        alpha: float | None = None,
+        method_params: Mapping[str, Any] | None = None,
+        iterations: int = 1000,
+        batch_size: int = 36,
+        learning_rate: float = 0.01,
+        weight_decay: float = 1e-3,
+        bottleneck: int = 256,
+        dropout: float = 0.5,
+        recipe_params: Mapping[str, Any] | None = None,
+        standardize: bool = True,
+        random_state: Any = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.method = method
+        self.trade_off = trade_off
+        self.r = r
+        self.alpha = alpha
+        self.method_params = method_params
+        self.iterations = iterations
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.bottleneck = bottleneck
+        self.dropout = dropout
+        self.recipe_params = recipe_params
+        self.standardize = standardize
+        self.random_state = random_state
+        self.device = device
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None = None,
+        X_target: ArrayLike | None = None,
+    ) -> "EquidaClassifier":
+        """Learn on the source and adapt to the target; returns self.
+
+        The target is given by `sample_domain` or by `X_target`. With neither there is nothing to
+        adapt to: the classifier is trained on X and y alone, as method "source_only", with a
+        warning.
+
+        Args:
+            X: rows of the source, or of both domains.
+            y: one label per row. Those of target rows may be anything: they are not read.
+            sample_domain: one number per row, positive for source and negative for target.
+            X_target: rows of the target. In a pipeline prefer `sample_domain`: the steps before
+                transform X and not X_target.
+        """
+        overrides = self._overrides()
+        rows = validate_data(self, X, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        if y is None:
+            raise ValueError("EquidaClassifier requires y to be passed, but the target y is None")
+        check_consistent_length(rows, y)
+        if X_target is not None and sample_domain is not None:
+            raise InputError("sample_domain and X_target are both given; give one of them")
+        target = None
+        if sample_domain is not None:
+            source = _is_source(sample_domain, len(rows))
+            y = _safe_indexing(y, np.flatnonzero(source))
+            rows, target = rows[source], rows[~source]
+        elif X_target is not None:
+            target = validate_data(self, X_target, reset=False, dtype=(np.float64, np.float32))
+        self.classes_, labels = _classes(y)
+        config = self._config("source_only" if target is None else self.method, overrides)
+        if target is None and self.method != "source_only":
+            warnings.warn(
+                "no target rows: trained on X and y alone, nothing is adapted; pass sample_domain= "
+                "or X_target= to fit",
+                stacklevel=2,
+            )
+        task = self._task(rows, labels, rows if target is None else target)
+        self._train(_fitting(config, task), task)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The label of each row."""
+        _, logits = self._forward(X)
+        labels: NDArray[Any] = self.classes_[logits.argmax(1).numpy()]
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The probability of each class, (rows, classes), in the order of `classes_`."""
+        _, logits = self._forward(X)
+        return logits.softmax(1).numpy()
+
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """What the hidden layer makes of each row, (rows, bottleneck)."""
+        features, _ = self._forward(X)
+        single = getattr(X, "dtype", None) == np.float32
+        return features.to(torch.float32 if single else torch.float64).numpy()
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.objective_.network.features)
+
+    def _overrides(self) -> dict[str, Any]:
+        """The method's hyper-parameters that were set, checked against the method."""
+        named = {name: getattr(self, name) for name in METHOD_PARAMETERS}
+        named = {name: value for name, value in named.items() if value is not None}
+        overrides = _merged(named, self.method_params, "method_params")
+        if not isinstance(self.method, str):
+            raise InputError(f"method is {self.method!r}; expected a name, such as 'nsm'")
+        configure(self.method, overrides)
+        return overrides
+
+    def _config(self, method: str, overrides: dict[str, Any]) -> RunConfig:
+        named = {
+            name: _number(name, getattr(self, name), kind)
+            for name, kind in RECIPE_PARAMETERS.items()
+        }
+        # There is no backbone that would have to learn more slowly than the head.
+        fields = _merged({**named, "head_multiplier": 1.0}, self.recipe_params, "recipe_params")
+        chosen = self.random_state
+        if not isinstance(chosen, numbers.Integral):
+            chosen = check_random_state(chosen).randint(np.iinfo(np.int32).max)
+        used = overrides if method == self.method else {}
+        return RunConfig(method, recipe("features", fields), overrides=used, seed=int(chosen))
+
+    def _task(self, source: NDArray[Any], labels: NDArray[Any], target: NDArray[Any]) -> Task:
+        self.mean_ = self.scale_ = None
+        if self.standardize:
+            both = source if target is source else np.concatenate([source, target])
+            self.mean_ = both.mean(0, dtype=np.float64)
+            deviation = both.std(0, dtype=np.float64)
+            # A constant feature has only rounding errors to be divided by.
+            constant = deviation <= 1e-7 * np.abs(self.mean_)
+            self.scale_ = np.where(constant, 1.0, deviation)
+        names = [str(label) for label in self.classes_]
+        return make_task(
+            array_domain(self._inputs(source), labels, classes=names, name="source"),
+            array_domain(self._inputs(target), name="target"),
+        )
+
+    def _inputs(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        if self.mean_ is not None:
+            rows = (rows - self.mean_) / self.scale_
+        return rows.astype(np.float32)
+
+    def _train(self, config: RunConfig, task: Task) -> None:
+        history = _History(config.recipe.iterations, bool(self.verbose))
+        fabric = self._fabric(config.recipe)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_threads(self.n_jobs))
+            # The loop seeds torch's generators; the caller's go on as if nothing had happened.
+            cuda = fabric.device.type == "cuda"
+            stack.enter_context(torch.random.fork_rng([fabric.device.index] if cuda else []))
+            folder = None
+            if config.recipe.keep != "last":
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            trained: Trained = train(
+                config, task, folder=folder, fabric=fabric, observers=(history,)
+            )
+        self.objective_ = trained.built.objective.cpu().double().eval()
+        self.result_ = trained.result
+        self.history_ = history.lines
+
+    def _fabric(self, used: Recipe) -> Fabric:
+        if self.device not in ACCELERATORS:
+            known = ", ".join(ACCELERATORS)
+            raise InputError(f"device is {self.device!r}; it must be one of {known}")
+        found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        if not found.get(self.device, True):
+            raise InputError(f"device is {self.device!r}, which torch does not find; use 'auto'")
+        return Fabric(
+            accelerator=ACCELERATORS[self.device],
+            devices=1,
+            precision=used.precision,
+            # One process, also inside somebody's SLURM job of many.
+            plugins=[LightningEnvironment()],
+        )
+
+    def _forward(self, X: ArrayLike) -> tuple[Tensor, Tensor]:
+        """Hidden features and logits of every row.
+
+        In double precision, so that a row's probabilities do not depend on the rows beside it.
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        with torch.inference_mode(), _threads(self.n_jobs):
+            outputs = [
+                self.objective_.predict(torch.from_numpy(self._inputs(part)).double())
+                for part in np.array_split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
+            ]
+        features, logits = zip(*outputs, strict=True)
+        return torch.cat(features), torch.cat(logits)
+
+
+class _History:
+    """Keeps what the loop tells, as the lines of log.jsonl, and prints it if asked to."""
+
+    def __init__(self, iterations: int, verbose: bool) -> None:
+        self.iterations, self.verbose = iterations, verbose
+        self.lines: list[dict[str, Any]] = []
+
+    def logged(self, step: int, terms: Mapping[str, float]) -> None:
+        self.lines.append({"step": step, "terms": dict(terms)})
+
+    def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
+        if self.verbose:
+            terms = self.lines[-1]["terms"]
+            shown = {k: figures[k] for k in ("equity", "discriminability")}
+            values = "  ".join(f"{name} {value:.3f}" for name, value in {**terms, **shown}.items())
+            print(f"step {step}/{self.iterations}  {values}", flush=True)
+        self.lines.append({"step": step, "evaluation": dict(figures)})
+
+
+def _merged(named: dict[str, Any], others: Mapping[str, Any] | None, where: str) -> dict[str, Any]:
+    if not isinstance(others, Mapping | None):
+        raise InputError(f"{where} is {others!r}; expected a dictionary, or None")
+    twice = sorted(set(named) & set(others or {}))
+    if twice:
+        raise InputError(f"{twice[0]!r} is set in {where} and by itself; set it once")
+    return named | dict(others or {})
+
+
+def _number(name: str, value: Any, kind: type) -> Any:
+    """The value in that type; numpy's numbers, which a search draws, are welcome."""
+    if isinstance(value, numbers.Real) and (kind is float or float(value).is_integer()):
+        return kind(value)
+    expected = "an integer" if kind is int else "a number"
+    raise InputError(f"{name} is {value!r}; expected {expected}")
+
+
+def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
+    """True for rows of the source."""
+    domains = np.asarray(sample_domain)
+    if domains.shape != (count,) or domains.dtype.kind not in "iuf":
+        raise InputError(
+            f"sample_domain is {domains.dtype} of shape {domains.shape}; expected a number for each"
+            f" of {count} rows, positive for source and negative for target"
+        )
+    source: NDArray[np.bool_] = domains > 0
+    if not (source | (domains < 0)).all():
+        row = int(np.argmin(source | (domains < 0)))
+        raise InputError(
+            f"sample_domain is {domains[row]} in row {row}; expected a positive number for a source"
+            " row and a negative one for a target row"
+        )
+    if source.all() or not source.any():
+        missing, sign = ("target", "negative") if source.all() else ("source", "positive")
+        raise InputError(f"sample_domain has no {missing} rows; expected some {sign} numbers")
+    return source
+
+
+def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The sorted labels, and the index of each row's among them."""
+    known = column_or_1d(y, warn=True)
+    assert_all_finite(known, input_name="y")
+    check_classification_targets(known)
+    classes, labels = np.unique(known, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError("y has only 1 class in the source; expected at least 2 classes")
+    return classes, labels.astype(np.int64)
+
+
+def _fitting(config: RunConfig, task: Task) -> RunConfig:
+    """The config with batches that the smaller domain can fill."""
+    smaller = min(len(split(task.source, config)[0]), len(task.target))
+    if smaller < 2:
+        raise InputError(
+            f"source and target have {len(task.source)} and {len(task.target)} rows; expected at"
+            " least 2 of each"
+        )
+    size = min(config.recipe.batch_size, smaller)
+    return dataclasses.replace(config, recipe=dataclasses.replace(config.recipe, batch_size=size))
+
+
+@contextlib.contextmanager
+def _threads(n_jobs: int | None) -> Iterator[None]:
+    """That many threads for torch inside, as many as before outside."""
+    before = torch.get_num_threads()
+    threads = 1 if n_jobs is None else n_jobs
+    torch.set_num_threads(threads if threads > 0 else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,1 @@
+"""Tables, figures and the page: what a folder of runs says."""

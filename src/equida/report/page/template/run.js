@@ -1,0 +1,237 @@
+"use strict";
+/* The panels of the chosen run. */
+let current = data.runs[0];
+const narrow = () => innerWidth < 560;
+const MOST_CLASSES = data.most_classes;
+
+function chooseRun(number, jump) {
+  current = runOf(number) ?? current;
+  byId("run-task").value = current.task;
+  fillSystems();
+  byId("run-system").value = current.system;
+  fillSeeds();
+  byId("run-seed").value = current.number;
+  drawRun();
+  if (jump) byId("run").scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+}
+
+function fillSystems() {
+  const systems = systemsOf(data.runs.filter((run) => run.task === Number(byId("run-task").value)));
+  options(byId("run-system"), systems.map((system) => data.systems[system].label), systems);
+}
+
+function candidates() {
+  return data.runs.filter((run) => run.task === Number(byId("run-task").value) && run.system === Number(byId("run-system").value));
+}
+
+function fillSeeds() {
+  const runs = candidates();
+  options(byId("run-seed"), runs.map((run) => String(run.seed)), runs.map((run) => run.number));
+}
+
+function drawRun() {
+  hideTip();
+  const run = current;
+  byId("run-title").textContent = `${data.systems[run.system].label} on ${taskNames[run.task]}, seed ${run.seed}`;
+  const facts = [["accuracy", percent(run.last.accuracy)], ["equity", decimal(run.last.equity)], ["discriminability", decimal(run.last.discriminability)], ["steps", String(run.last.step)], ["time", run.seconds < 100 ? run.seconds.toFixed(0) + " s" : (run.seconds / 60).toFixed(1) + " min"]];
+  byId("run-figures").replaceChildren(...facts.map(([name, value]) => {
+    const pair = make("div");
+    pair.append(make("dt", name), make("dd", value));
+    return pair;
+  }));
+  byId("run-idea").textContent = data.systems[run.system].idea;
+  const notes = [];
+  if (run.kept !== "last") notes.push(`The panels on classes and samples show the weights that ${run.kept.replaceAll("_", " ")} picked.`);
+  if (!run.confusion) notes.push("The target of this run has no labels: accuracy, confusions, changes by class and mistakes are absent.");
+  if (run.trouble) notes.push(run.trouble);
+  byId("run-note").textContent = notes.join(" ");
+  byId("run-note").hidden = !notes.length;
+  byId("classes-and-map").classList.toggle("pair", Boolean(run.confusion) && run.classes.length <= 12);
+  drawTerms(run); drawEvaluations(run); drawSizes(run); drawChange(run); drawConfusion(run); drawMap(run); drawMistakes(run); drawPicks(run);
+}
+
+function drawTerms(run) {
+  const names = Object.keys(run.curves.terms);
+  if (!names.length) return absent("plot-terms", "The log of this run has no loss terms.");
+  const t = theme();
+  const more = { height: Math.max(300, 110 * names.length + 60), annotations: [], xaxis: { title: { text: "step" }, anchor: "y" + (names.length > 1 ? names.length : "") } };
+  const gap = 0.09;
+  const height = (1 - gap * (names.length - 1)) / names.length;
+  const traces = names.map((name, i) => {
+    const top = 1 - i * (height + gap);
+    const axis = { domain: [Math.max(0, top - height), top], gridcolor: t.line, zerolinecolor: t.line, fixedrange: true, automargin: true, nticks: 4 };
+    more[i ? `yaxis${i + 1}` : "yaxis"] = axis;
+    more.annotations.push({ text: plain(name.replaceAll("_", " ")), x: 1, y: top, xref: "paper", yref: "paper", xanchor: "right", yanchor: "top", showarrow: false, font: { color: t.ink, size: 12 } });
+    return { type: "scatter", mode: "lines", x: run.curves.steps, y: run.curves.terms[name], yaxis: i ? `y${i + 1}` : "y", line: { color: colourOf(run.system), width: 1.8 }, name: plain(name) };
+  });
+  plot("plot-terms", traces, more, (point) => ({ lines: [`step ${point.x}`, `${names[point.curveNumber].replaceAll("_", " ")} ${point.y}`] }));
+}
+
+function drawEvaluations(run) {
+  const { evaluated, figures } = run.curves;
+  const names = Object.keys(figures);
+  if (!names.length) return absent("plot-evaluations", "The log of this run has no evaluations.");
+  const t = theme();
+  const looks = { equity: [t.accent, "dash"], discriminability: [t.soft, "dot"], source_accuracy: [t.night ? "#6a717b" : "#b3ac9d", "solid"] };
+  const traces = names.map((name) => {
+    const [colour, dash] = looks[name] ?? [colourOf(run.system), "solid"];
+    return { type: "scatter", mode: "lines", name: name.replaceAll("_", " "), x: evaluated, y: figures[name], line: { color: colour, dash, width: name in looks ? 1.6 : 2.4 } };
+  });
+  const main = run.confusion ? "accuracy" : "equity";
+  const picks = run.picks.filter((pick) => pick.name !== "last step");
+  traces.push({
+    type: "scatter", mode: "markers", showlegend: false, x: picks.map((pick) => pick.step), y: picks.map((pick) => pick[main]),
+    marker: { size: picks.map((pick) => (pick.name.startsWith("oracle") ? 14 : 9)), symbol: picks.map((pick) => (pick.name.startsWith("oracle") ? "star" : "circle-open")), color: t.ink, line: { width: 1.6, color: t.ink } },
+  });
+  plot("plot-evaluations", traces, { showlegend: true, legend: { orientation: "h", y: -0.22, x: 0 }, margin: { l: 40, r: 12, t: 8, b: 60 }, xaxis: { title: { text: "step", standoff: 4 } } }, (point) => {
+    if (point.curveNumber === names.length) {
+      const here = picks.filter((pick) => pick.step === point.x).map((pick) => pick.name);
+      return { lines: [`step ${point.x}: ${main} ${main === "accuracy" ? percent(point.y, 2) : decimal(point.y)}`, "picked by " + here.join(", ")] };
+    }
+    return { lines: [`step ${point.x}`, `${names[point.curveNumber].replaceAll("_", " ")} ${decimal(point.y)}`] };
+  });
+}
+
+/* The classes to draw, the first at the top; of very many those that differ the most. */
+function classesBy(differences) {
+  const all = differences.map((_, i) => i);
+  if (all.length <= MOST_CLASSES) return all.reverse();
+  return all.sort((a, b) => Math.abs(differences[b] ?? 0) - Math.abs(differences[a] ?? 0) || a - b).slice(0, MOST_CLASSES).sort((a, b) => b - a);
+}
+
+function classAxis(run, chosen) {
+  return { tickvals: chosen.map((_, i) => i), ticktext: chosen.map((c) => plain(run.classes[c], narrow() ? 14 : 24)), range: [-0.7, chosen.length - 0.3], showgrid: false, zeroline: false, tickfont: { size: chosen.length > 20 ? 10 : 12 } };
+}
+const classHeight = (count) => Math.max(240, 70 + (count > 20 ? 15 : 24) * count);
+
+function drawSizes(run) {
+  if (!run.predicted) return absent("plot-sizes", "The predictions of this run cannot be read.");
+  const t = theme();
+  const known = Boolean(run.true);
+  const total = run.predicted.reduce((sum, n) => sum + n, 0);
+  const truth = run.true ?? run.predicted.map(() => total / run.classes.length);
+  const chosen = classesBy(run.predicted.map((n, c) => n - truth[c]));
+  const cut = chosen.length < run.classes.length ? `; the ${chosen.length} of ${run.classes.length} classes that differ the most` : "";
+  byId("sizes-note").textContent = `filled: predicted; ring: ${known ? "true" : "if all were equal"}; the bar between them is the error${cut}`.replace(known ? "" : "error", known ? "" : "difference");
+  const links = { type: "scatter", mode: "lines", x: [], y: [], line: { color: t.line, width: 3 } };
+  chosen.forEach((c, i) => { links.x.push(truth[c], run.predicted[c], null); links.y.push(i, i, null); });
+  const dots = (values, marker) => ({ type: "scatter", mode: "markers", x: chosen.map((c) => values[c]), y: chosen.map((_, i) => i), marker });
+  const traces = [links, dots(truth, { symbol: "circle-open", size: 11, color: t.ink, line: { width: 1.6 } }), dots(run.predicted, { size: 8, color: colourOf(run.system) })];
+  plot("plot-sizes", traces, { height: classHeight(chosen.length), xaxis: { title: { text: "samples" }, rangemode: "tozero" }, yaxis: classAxis(run, chosen) }, (point) => {
+    const c = chosen[Math.round(point.y)];
+    return { lines: [run.classes[c], `predicted ${run.predicted[c]}`, ...(known ? [`true ${truth[c]}`] : [])] };
+  });
+}
+
+function drawChange(run) {
+  byId("panel-change").hidden = !run.confusion;
+  if (!run.confusion) return;
+  byId("change-note").textContent = "";
+  if (!run.change) return absent("plot-change", data.systems[run.system].method === "source_only" ? "This is source only itself." : "There is no finished source-only run of this task to compare with.");
+  const t = theme();
+  const chosen = classesBy(run.change);
+  const cut = chosen.length < run.classes.length ? `; the ${chosen.length} of ${run.classes.length} classes that change the most` : "";
+  byId("change-note").textContent = `accuracy of a class, in points; source only with seed ${run.baseline_seed}${cut}`;
+  const values = chosen.map((c) => (run.change[c] === null ? null : 100 * run.change[c]));
+  const trace = { type: "bar", orientation: "h", x: values, y: chosen.map((_, i) => i), width: 0.62, marker: { color: values.map((value) => (value < 0 ? t.warm : t.accent)) } };
+  plot("plot-change", [trace], { height: classHeight(chosen.length), xaxis: { title: { text: "points" }, zerolinecolor: t.soft }, yaxis: classAxis(run, chosen) }, (point) => {
+    const c = chosen[Math.round(point.y)];
+    return { lines: [run.classes[c], `${point.x > 0 ? "+" : ""}${point.x.toFixed(1)} points`, `${run.true[c]} samples`] };
+  });
+}
+
+function drawConfusion(run) {
+  byId("panel-confusion").hidden = !run.confusion;
+  if (!run.confusion) return;
+  const t = theme();
+  const count = run.classes.length;
+  const few = count <= 12;
+  const counts = run.classes.map(() => new Array(count).fill(0));
+  for (const [row, column, n] of run.confusion) counts[row][column] = n;
+  const shares = counts.map((row, c) => row.map((n) => (run.true[c] ? (100 * n) / run.true[c] : null)));
+  const trace = { type: "heatmap", z: shares, zmin: 0, zmax: 100, colorscale: t.scale, xgap: few ? 1 : 0, ygap: few ? 1 : 0, showscale: !narrow(), colorbar: { thickness: 10, outlinewidth: 0, ticksuffix: " %", len: 0.8 } };
+  if (few) Object.assign(trace, { text: counts.map((row) => row.map((n) => (n ? String(n) : ""))), texttemplate: "%{text}", textfont: { size: narrow() ? 9 : 11 } });
+  const width = byId("plot-confusion").clientWidth;
+  const labels = count <= (narrow() ? 12 : 70);
+  const axis = { tickvals: run.classes.map((_, c) => c), ticktext: run.classes.map((name) => plain(name, narrow() ? 10 : 20)), showticklabels: labels, showgrid: false, zeroline: false, tickfont: { size: count > 40 ? 8 : count > 20 ? 10 : 12 } };
+  const below = { ...axis, title: { text: "predicted" }, tickangle: few ? 0 : -90 };
+  plot("plot-confusion", [trace], { height: Math.min(Math.max(width * 0.85, 340), few ? 480 : 820), xaxis: below, yaxis: { ...axis, autorange: "reversed", title: { text: "true" } } }, (point) => ({
+    lines: [`true: ${run.classes[point.y]}`, `predicted: ${run.classes[point.x]}`, `${counts[point.y][point.x]} of ${run.true[point.y]} samples`],
+  }));
+}
+
+const hue = (c, night) => `hsl(${(c * 137.508 + 20) % 360} ${night ? "55% 66%" : "58% 43%"})`;
+
+/* The name of each class in the middle of its samples. */
+function classLabels(run, map, classes) {
+  const t = theme();
+  const middle = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+  return run.classes.flatMap((name, c) => {
+    const mine = map.x.map((_, i) => i).filter((i) => classes(i) === c);
+    if (!mine.length) return [];
+    return [{ text: plain(name, 16), x: middle(mine.map((i) => map.x[i])), y: middle(mine.map((i) => map.y[i])), yshift: 14, showarrow: false, font: { size: run.classes.length > 12 ? 10 : 13, color: t.ink }, bgcolor: t.night ? "rgba(20,22,26,.7)" : "rgba(252,251,248,.75)", borderpad: 1 }];
+  });
+}
+
+function drawMap(run) {
+  const map = run.map;
+  byId("map-control").hidden = !map || !map.truth;
+  if (!map) {
+    byId("map-note").textContent = "";
+    return absent("plot-map", data.map_note);
+  }
+  const t = theme();
+  const pictures = map.pictures.some((picture) => picture !== null);
+  byId("map-note").textContent = `t-SNE of the probabilities of ${map.samples.length} of ${map.of} target samples: near means predicted alike${map.truth ? ", a cross is a mistake" : ""}; point at a sample for its name${pictures ? " and picture" : ""}`;
+  const mode = map.truth ? byId("map-colour").value : "predicted";
+  const right = (i) => map.truth[i] === map.predicted[i];
+  const classes = (i) => (mode === "truth" ? map.truth[i] : map.predicted[i]);
+  const colours = map.x.map((_, i) => (mode === "right" ? (right(i) ? t.accent : t.warm) : classes(i) < 0 ? t.soft : hue(classes(i), t.night)));
+  const symbols = map.x.map((_, i) => (map.truth && map.truth[i] >= 0 && !right(i) ? "x" : "circle"));
+  const bare = { visible: false, range: [-0.04, 1.04] };
+  const labels = mode === "right" || run.classes.length > (narrow() ? 12 : 40) ? [] : classLabels(run, map, classes);
+  const trace = { type: "scatter", mode: "markers", x: map.x, y: map.y, customdata: map.x.map((_, i) => i), marker: { color: colours, symbol: symbols, size: 7, opacity: 0.85 } };
+  plot("plot-map", [trace], { height: narrow() ? 340 : 480, margin: { l: 4, r: 4, t: 4, b: 4 }, annotations: labels, xaxis: bare, yaxis: bare }, (point) => {
+    const i = point.customdata;
+    const lines = [map.samples[i], `predicted: ${run.classes[map.predicted[i]]}, ${percent(map.confidence[i])}`];
+    if (map.truth) lines.push(`true: ${run.classes[map.truth[i]] ?? "unknown"}`);
+    return { lines, picture: map.pictures[i] };
+  });
+}
+
+function drawMistakes(run) {
+  byId("panel-mistakes").hidden = !run.mistakes;
+  if (!run.mistakes) return;
+  byId("mistakes-note").textContent = run.wrong ? `the ${run.mistakes.length} surest of ${run.wrong} wrong predictions` : "this run made none";
+  byId("mistakes").replaceChildren(...run.mistakes.map((one) => {
+    const item = make("li");
+    if (one.picture !== null) item.append(pictureOf(one.picture));
+    item.append(make("b", `predicted: ${run.classes[one.predicted]}`), make("span", `${percent(one.confidence)} sure`, { class: "line" }), make("span", `true: ${run.classes[one.truth]}`, { class: "line" }), make("span", one.sample, { class: "name", title: one.sample }));
+    return item;
+  }));
+}
+
+function drawPicks(run) {
+  byId("run-picks").tBodies[0].replaceChildren(...run.picks.map((pick) => {
+    const row = make("tr");
+    row.append(make("th", pick.name, { scope: "row" }));
+    for (const text of [String(pick.step), percent(pick.accuracy), decimal(pick.equity), decimal(pick.discriminability)]) row.append(make("td", text, { class: "number" }));
+    return row;
+  }));
+}
+
+if (data.runs.length) {
+  const tasks = [...new Set(data.runs.map((run) => run.task))].sort((a, b) => a - b);
+  options(byId("run-task"), tasks.map((task) => taskNames[task]), tasks);
+  const keep = (runs) => runs.find((run) => run.system === current.system && run.seed === current.seed) ?? runs.find((run) => run.system === current.system) ?? runs[0];
+  byId("run-task").addEventListener("change", () => chooseRun(keep(data.runs.filter((run) => run.task === Number(byId("run-task").value))).number));
+  byId("run-system").addEventListener("change", () => { const runs = candidates(); chooseRun((runs.find((run) => run.seed === current.seed) ?? runs[0]).number); });
+  byId("run-seed").addEventListener("change", () => chooseRun(Number(byId("run-seed").value)));
+  byId("map-colour").addEventListener("change", () => drawMap(current));
+  chooseRun(data.first);
+  drawings.set("run", drawRun);
+  if (matchMedia("(hover: hover)").matches) {
+    for (const cell of document.querySelectorAll("td[data-run]")) cell.addEventListener("dblclick", () => chooseRun(Number(cell.dataset.run), true));
+  }
+  for (const cell of document.querySelectorAll("td[data-run]")) cell.addEventListener("keydown", (event) => { if (event.key === "Enter") chooseRun(Number(cell.dataset.run), true); });
+}

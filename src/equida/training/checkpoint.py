@@ -1,0 +1,46 @@
+"""What a killed run needs to go on as if nothing had happened."""
+
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from equida.training.build import Built
+
+
+def capture(built: Built, fabric: Fabric) -> dict[str, Any]:
+    """Weights, running statistics, optimiser, loss scale and random generators.
+
+    The sampler needs nothing but the number of steps: a batch is a function of its number.
+    """
+    return {
+        "config": built.config.digest(),
+        "objective": built.objective.state_dict(),
+        "optimizer": built.optimizer.state_dict(),
+        "precision": fabric.strategy.precision.state_dict(),
+        "rng": _generators(fabric),
+    }
+
+
+def put_back(state: dict[str, Any], built: Built, fabric: Fabric) -> None:
+    """Make everything what it was when `state` was captured."""
+    built.objective.load_state_dict(state["objective"])
+    built.optimizer.load_state_dict(state["optimizer"])
+    fabric.strategy.precision.load_state_dict(state["precision"])
+    mine = state["rng"][fabric.global_rank]
+    torch.set_rng_state(mine["cpu"])
+    if "cuda" in mine:
+        torch.cuda.set_rng_state(mine["cuda"], fabric.device)
+
+
+def _generators(fabric: Fabric) -> list[dict[str, Tensor]]:
+    """The random generators of every process: dropout goes on where it was."""
+    state = {"cpu": torch.get_rng_state()}
+    if fabric.device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(fabric.device)
+    if fabric.world_size == 1:
+        return [state]
+    states: list[Any] = [None] * fabric.world_size
+    torch.distributed.all_gather_object(states, state)
+    return states

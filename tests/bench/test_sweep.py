@@ -1,0 +1,64 @@
+"""What a sweep means, and which variants of methods it makes."""
+
+import pytest
+
+from equida.bench.sweep import Sweep, Variant, normal_overrides, parse_sweep, variants
+from equida.errors import InputError
+
+
+def test_lists_and_ranges_are_read() -> None:
+    assert parse_sweep("r=0.5,1") == Sweep("r", (0.5, 1.0))
+    assert parse_sweep("trade-off=0.5:2.5:0.5").values == (0.5, 1.0, 1.5, 2.0, 2.5)
+    assert parse_sweep("alpha=1:2.5:0.5").values == (1.0, 1.5, 2.0, 2.5)
+    assert parse_sweep("r=0.1:0.3:0.1").values == (0.1, 0.2, 0.3)
+    assert parse_sweep("eps=none,0").values == (None, 0.0)
+    assert parse_sweep("nsm.r=1:0:-0.5,1").values == (1.0, 0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["r", "r=", "=1", "r=1:2", "r=1:2:0", "r=2:1:1", "r=0:1:1e-9", "r=1,,2"]
+)
+def test_what_is_not_understood_is_said_on_one_line(text: str) -> None:
+    with pytest.raises(InputError, match=r"^--sweep [^\n]+$"):
+        parse_sweep(text)
+
+
+def test_the_default_value_is_the_plain_method() -> None:
+    found = variants(["nsm"], [parse_sweep("r=0.5,1")], "office31")
+    assert [dict(v.overrides) for v in found] == [{}, {"r": 1.0}]
+    assert [v.title for v in found] == ["NSM (r=0.5)", "NSM (r=1)"]
+
+
+def test_the_benchmarks_presets_are_its_defaults() -> None:
+    assert normal_overrides("nsm", {"trade_off": 1.0}, "office_home") == {}
+    assert normal_overrides("nsm", {"trade_off": 2.0}, "office_home") == {"trade_off": 2.0}
+    assert normal_overrides("cdan+nsm", {"nsm.r": 1}, "office31") == {"nsm.r": 1.0}
+
+
+def test_methods_are_varied_by_what_they_have() -> None:
+    sweeps = [parse_sweep("trade_off=1,2"), parse_sweep("alpha=1,2")]
+    found = variants(["source_only", "cwsm", "nsm"], sweeps, "office31")
+    assert [v.title for v in found if v.method == "source_only"] == ["Source only"]
+    assert len([v for v in found if v.method == "cwsm"]) == 2
+    assert len([v for v in found if v.method == "nsm"]) == 4
+
+
+def test_a_sweep_may_name_one_method_or_the_recipe() -> None:
+    found = variants(["cwsm", "nsm"], [parse_sweep("nsm.r=0.5,1")], None)
+    assert [v.title for v in found] == ["CWSM", "NSM (nsm.r=0.5)", "NSM (nsm.r=1)"]
+    [small, large] = variants(["nsm"], [parse_sweep("batch_size=18,36")], None)
+    assert (small.recipe, large.recipe) == ({"batch_size": 18}, {"batch_size": 36})
+    assert small.key() != large.key()
+
+
+@pytest.mark.parametrize(
+    "text", ["gamm=1", "r=2", "r=x", "batch_size=1.5", "precision=8", "compile=1"]
+)
+def test_values_that_nothing_takes_are_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        variants(["nsm"], [parse_sweep(text)], "office31")
+
+
+def test_titles_are_the_papers() -> None:
+    assert Variant("max_square").title == "MaxSquare"
+    assert Variant("source_only").title == "Source only"

@@ -1,0 +1,350 @@
+"""`equida adapt` as a user meets it."""
+
+import dataclasses
+import errno
+import json
+import os
+import subprocess
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from equida.cli import main, parse
+from equida.cli.adapt import arguments_for, make_plan
+from equida.cli.flags import overrides
+from equida.methods import METHODS, describe
+from equida.training import folder as folders
+from equida.training.config import RunConfig
+from equida.training.recipe import Recipe
+
+Equida = Callable[..., "subprocess.Popen[str]"]
+SMALL = ["--iterations", "6", "--batch-size", "8", "--bottleneck", "6", "--evaluate-every", "3"]
+TINY = ["--backbone", "tiny_backbone:net", "--iterations", "4", "--batch-size", "4"]
+TINY += ["--evaluate-every", "2", "--workers", "0", "--quiet"]
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The complaint, after checking that it is one line and that the exit code is 2."""
+    capsys.readouterr()
+    assert main(["adapt", *argv]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("equida: ")]
+    assert len(said) == 1
+    return said[0]
+
+
+def on(toy: Path) -> list[str]:
+    return ["-s", f"{toy}:a", "-t", f"{toy}:b", "--quiet"]
+
+
+def test_features_of_two_domains(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert main(["adapt", *on(toy), *SMALL, "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "oracle (uses target labels)" in shown
+    assert f"equida predict {out} IMAGES" in shown
+    result = json.loads((out / "result.json").read_text())
+    assert result["classes"] == ["w", "x", "y", "z"]
+    assert result["last"]["step"] == 6
+    assert set(result["picks"]) >= {"source_accuracy", "entropy", "snd", "bnm", "oracle"}
+    assert np.sum(result["confusion"]) == 60
+    config = json.loads((out / "config.json").read_text())
+    assert config["task"]["source"] == f"{toy}:a"
+    assert set(config["versions"]) == {"equida", "python", "torch", "machine"}
+    stored = load_file(out / "predictions.safetensors")
+    assert stored["probs"].sum(1).allclose(torch.ones(60))
+    said = stored["probs"].argmax(1)
+    right = float((said == stored["labels"]).double().mean())
+    assert right == pytest.approx(result["last"]["accuracy"])
+
+
+def test_a_finished_run_is_not_repeated(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [*on(toy), *SMALL, "--out", str(tmp_path / "run")]
+    assert main(["adapt", *argv]) == 0
+    written = (tmp_path / "run" / "result.json").stat().st_mtime_ns
+    assert main(["adapt", *argv]) == 0
+    assert "is finished already" in capsys.readouterr().err
+    assert (tmp_path / "run" / "result.json").stat().st_mtime_ns == written
+    assert "finished run of another configuration" in error_of(capsys, *argv, "--seed", "1")
+
+
+def test_the_default_folder_says_what_the_run_is(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["adapt", *on(toy), *SMALL, "--method", "safn+cwsm", "--seed", "3"]) == 0
+    assert (tmp_path / "runs" / "a2b-safn+cwsm-seed3" / "result.json").exists()
+
+
+def test_a_safetensors_file_and_a_target_without_labels(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from safetensors.numpy import save_file
+
+    with np.load(toy) as arrays:
+        save_file({"features": arrays["b_x"]}, tmp_path / "b.safetensors")
+    out = tmp_path / "run"
+    target = str(tmp_path / "b.safetensors")
+    argv = ["-s", f"{toy}:a", "-t", target, *SMALL, "--quiet", "--out", str(out)]
+    assert main(["adapt", *argv]) == 0
+    shown = capsys.readouterr().out
+    assert "accuracy" not in shown.replace("source accuracy", "")
+    assert "oracle" not in shown
+
+
+def value_for(hint: Any) -> tuple[list[str], Any]:
+    """Something to type for a flag of this type, and what it must become."""
+    if typing.get_origin(hint) is Literal:
+        return [typing.get_args(hint)[-1]], typing.get_args(hint)[-1]
+    kinds = {bool: (["no"], False), int: (["7"], 7), str: (["snd"], "snd")}
+    return kinds.get(hint, (["0.25"], 0.25))
+
+
+def filled(*argv: str) -> Any:
+    return parse(arguments_for(argv), "adapt", argv)
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Recipe)])
+def test_every_field_of_a_recipe_is_a_flag(field: str) -> None:
+    typed, value = value_for(typing.get_type_hints(Recipe)[field])
+    flag = "--" + field.replace("_", "-")
+    assert overrides(filled(flag, *typed).training) == {field: value}
+    assert overrides(filled().training) == {}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_hyper_parameter_is_a_flag_alone_and_in_a_composition(method: str) -> None:
+    hints = typing.get_type_hints(METHODS[method].config)
+    other = "nsm" if method != "nsm" else "bnm"
+    for field in describe(method).hyperparameters:
+        typed, value = value_for(hints[field.name])
+        flag = field.name.replace("_", "-")
+        prefix = f"{method.replace('_', '-')}-" if hasattr(Recipe, field.name) else ""
+        alone = filled("--method", method, f"--{prefix}{flag}", *typed)
+        assert overrides(alone.hyper, method) == {field.name: value}
+        both = f"{method}+{other}"
+        composed = filled("--method", both, f"--{method.replace('_', '-')}-{flag}", *typed)
+        assert overrides(composed.hyper, both) == {f"{method}.{field.name}": value}
+
+
+def test_help_shows_the_defaults_that_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["adapt", "--method", "nsm", "-d", "office_home", "--recipe", "paper", "--help"]
+    with pytest.raises(SystemExit):
+        main(argv)
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "None" not in shown.replace("None is 1e-6", "")
+    assert "--iterations INT Steps of the optimiser. (default: 6004)" in shown
+    assert "(the paper's lambda). (default: 1)" in shown
+    assert "method nsm options" in shown
+    assert "training options" in shown
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "say what to adapt from and to"),
+        (["--method", "nms"], "did you mean 'nsm'?"),
+        (["--learning-rate", "fast"], "--learning-rate: 'fast' is not a number"),
+        (["--channels-last", "maybe"], "neither yes nor no"),
+        (["--dataset", "office32", "-s", "A", "-t", "W"], "office31"),
+        (["--from", "nowhere", "-t", "x"], "nowhere is not a run folder"),
+        (["-s", "nowhere", "-t", "nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_are_one_line(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in error_of(capsys, *argv)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--keep", "accuracy"], "keep is 'accuracy'"),
+        (["--r", "7"], "nsm.r is 7.0; it must be at most 1"),
+        (["--batch-size", "61"], "60 samples, fewer than a batch of 61"),
+        (["--devices", "5"], "cannot share batches of 36 equally"),
+        (["--accelerator", "abacus"], "abacus"),
+        (["--accelerator", "gpu"], "gpu at precision 32-true is not possible here"),
+        (["--backbone", "resnet50"], "rows are features already"),
+        (["--recipe", "papper"], "did you mean 'paper'?"),
+    ],
+)
+def test_mistakes_with_good_data_are_one_line(
+    argv: list[str], said: str, toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if argv[1] == "gpu" and torch.cuda.is_available():
+        pytest.skip("needs a machine without GPU")
+    assert said in error_of(capsys, *on(toy), "--out", str(tmp_path / "run"), *argv)
+
+
+def test_classes_that_the_source_lacks_are_named(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.npz"
+    np.savez(other, X=np.zeros((40, 8), "f4"), y=np.array(["w", "q"] * 20))
+    said = error_of(capsys, "-s", f"{toy}:a", "-t", str(other), "-o", str(tmp_path / "run"))
+    assert "'q'" in said
+
+
+def test_an_out_that_is_a_file_or_cannot_be_made(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for out in (file, file / "below", Path("/proc/nothing")):
+        said = error_of(capsys, *on(toy), *SMALL, "--out", str(out))
+        assert f"cannot write into {out}" in said
+        assert "choose another folder" in said
+    assert file.read_text() == "mine"
+
+
+def test_a_full_disk_loses_nothing(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second checkpoint does not fit; the first stays, and the run goes on later."""
+    argv = [*on(toy), *SMALL, "--log-every", "1"]
+    full, whole = tmp_path / "full", tmp_path / "whole"
+    plain, calls = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    said = error_of(capsys, *argv, "--out", str(full))
+    assert f"cannot write into {full}: No space left on device; free some space" in said
+    state = folders.RunFolder(full).load_checkpoint()
+    assert state is not None
+    assert state["step"] == 3
+    assert main(["adapt", *argv, "--out", str(full)]) == 0
+    assert main(["adapt", *argv, "--out", str(whole)]) == 0
+    first, second = (out / "model.safetensors" for out in (full, whole))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_two_folders_of_images(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    argv = ["-s", str(pictures / "photos"), "-t", str(pictures / "drawings"), *TINY]
+    assert main(["adapt", *argv, "--out", str(out)]) == 0
+    if not torch.cuda.is_available():
+        assert "no GPU: training tiny_backbone:net takes about 1 s" in capsys.readouterr().err
+    config = json.loads((out / "config.json").read_text())
+    assert len(config["weights_sha256"]) == 64
+    assert config["recipe"]["iterations"] == 4
+    assert main(["adapt", *argv, "--out", str(out)]) == 0
+    assert "is finished already" in capsys.readouterr().err
+    again = ["adapt", "--from", str(out), "-t", str(pictures / "drawings"), *TINY[2:]]
+    assert main([*again, "--out", str(tmp_path / "further")]) == 0
+    before, after = (load_file(f / "model.safetensors") for f in (out, tmp_path / "further"))
+    assert after["network.classifier.weight"].equal(before["network.classifier.weight"])
+    assert not after["network.backbone.0.weight"].equal(before["network.backbone.0.weight"])
+
+
+def test_ten_crops_are_averaged(pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    argv = ["-s", str(pictures / "photos"), "-t", str(pictures / "drawings"), *TINY]
+    assert main(["adapt", *argv, "--ten-crop", "--out", str(out)]) == 0
+    probs = load_file(out / "predictions.safetensors")["probs"]
+    assert probs.shape == (12, 3)
+    assert probs.sum(1).allclose(torch.ones(12))
+
+
+def test_features_of_two_folders(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Extraction, training, prediction of images, and on from there without the source."""
+    out, more = tmp_path / "run", tmp_path / "more"
+    argv = ["-s", str(pictures / "photos"), "-t", str(pictures / "drawings"), *TINY, "--features"]
+    assert main(["adapt", *argv, "--out", str(out)]) == 0
+    assert len(load_file(out / "features-1.safetensors")["features"]) == 12
+    assert json.loads((out / "config.json").read_text())["backbone"] == "none"
+    capsys.readouterr()
+    assert main(["predict", str(out), str(pictures / "drawings")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 13
+    further = ["--from", str(out), "-t", str(pictures / "drawings"), "--quiet"]
+    assert main(["adapt", *further, "--iterations", "3", "--out", str(more)]) == 0
+    before, after = (load_file(f / "model.safetensors") for f in (out, more))
+    assert after["network.classifier.weight"].equal(before["network.classifier.weight"])
+    key = "network.bottleneck.0.weight"
+    assert not after[key].equal(before[key])
+    log = [json.loads(line) for line in (more / "log.jsonl").read_text().splitlines()]
+    assert set(log[0]["terms"]) == {"nsm"}
+    assert "source_accuracy" not in log[-1]["evaluation"]
+
+
+def test_source_free_mistakes(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert main(["adapt", *on(toy), *SMALL, "--out", str(out)]) == 0
+    base = ["--from", str(out), "-t", f"{toy}:b", "--quiet", "-o", str(tmp_path / "more")]
+    assert "'cdan' needs source data" in error_of(capsys, *base, "--method", "cdan")
+    assert "no source data" in error_of(capsys, *base, "--keep", "source_accuracy")
+    assert "is another one than this recipe" in error_of(capsys, *base, "--bottleneck", "9")
+    assert "neither --source" in error_of(capsys, *base, "-s", "x")
+    assert main(["adapt", *base]) == 0
+
+
+def test_a_benchmark_keeps_its_name_and_presets_with_features(
+    tmp_path: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Office-31 in miniature: three classes are enough where counts are not checked."""
+    from PIL import Image
+
+    from equida.data.benchmarks import BENCHMARKS
+
+    classes = BENCHMARKS["office31"].classes
+    random = np.random.default_rng(0)
+    for domain in ("amazon", "webcam", "dslr"):
+        for name in classes:
+            folder = tmp_path / "office" / domain / "images" / name
+            folder.mkdir(parents=True)
+            pixels = random.integers(0, 255, (36, 36, 3), np.uint8)
+            Image.fromarray(pixels).save(folder / "frame_0001.jpg")
+    argv = ["-d", "office31", "-s", "A", "-t", "W", "--data", str(tmp_path / "office"), *TINY]
+    out = tmp_path / "run"
+    assert main(["adapt", *argv, "--features", "--out", str(out)]) == 0
+    config = RunConfig.from_json(json.loads((out / "config.json").read_text()))
+    assert config.task is not None
+    assert (config.benchmark, config.task.source, config.task.target) == ("office31", "A", "W")
+    result = json.loads((out / "result.json").read_text())
+    assert (result["task"], result["benchmark"]) == ("A2W", "office31")
+    arguments = filled(*argv, "--features", "--out", str(out))
+    assert make_plan(arguments).result() == result
+
+
+def test_two_processes_do_what_one_does(toy: Path, tmp_path: Path, equida: Equida) -> None:
+    """Real gloo processes, and not a line that the user did not ask for."""
+    flags = [*on(toy), *SMALL, "--accelerator", "cpu", "--dropout", "0", "--bottleneck-norm", "no"]
+    process = equida(["adapt", *flags, "--devices", "2", "--out", str(tmp_path / "two")])
+    assert main(["adapt", *flags, "--out", str(tmp_path / "one")]) == 0
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert err == ""
+    assert "last step" in out
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    assert max(float((one[k] - two[k]).abs().max()) for k in one) < 1e-6
+
+
+def test_tensorboard_writes_curves(toy: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    out = tmp_path / "run"
+    assert main(["adapt", *on(toy), *SMALL, "--tensorboard", "--out", str(out)]) == 0
+    (events,) = (out / "tensorboard").iterdir()
+    content = events.read_bytes()
+    assert b"loss/nsm" in content
+    assert b"evaluation/equity" in content

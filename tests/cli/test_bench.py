@@ -1,0 +1,185 @@
+"""`equida bench` as a user calls it: done once, killed, failing, swept, in every format."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import equida
+from equida.cli import main
+from equida.training.progress import Progress
+
+QUICK = ["--bottleneck", "4", "--batch-size", "8", "--jobs", "1"]
+SHORT = ["--iterations", "4", "--evaluate-every", "2"]
+Bench = Callable[..., int]
+
+
+@pytest.fixture
+def bench(toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    # As on one core: small networks with several threads take long on a busy machine.
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+
+    def call(*words: str, out: str = "runs") -> int:
+        start = ["bench", "office31", "--data", str(toy_office), "--out", str(tmp_path / out)]
+        return main([*start, *QUICK, *words])
+
+    return call
+
+
+def results(root: Path) -> dict[str, int]:
+    return {file.parent.name: file.stat().st_mtime_ns for file in root.glob("*/result.json")}
+
+
+def test_finished_runs_are_not_repeated_and_a_changed_recipe_is_a_new_run(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--methods", "source_only,nsm", "--tasks", "A2W,D2W", "--seeds", "2", *SHORT]
+    assert bench(*words) == 0
+    first = capsys.readouterr()
+    assert "8/8" in first.err
+    before = results(tmp_path / "runs")
+    assert len(before) == 8
+    assert bench(*words) == 0
+    second = capsys.readouterr()
+    assert results(tmp_path / "runs") == before
+    assert second.err == ""
+    assert second.out == first.out
+    assert bench("--methods", "nsm", "--tasks", "A2W", "--seeds", "1", "--iterations", "3") == 0
+    assert before.items() <= results(tmp_path / "runs").items()
+    assert len(results(tmp_path / "runs")) == 9
+
+
+def test_the_table_is_printed_and_written_in_every_format(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--methods", "nsm", "--tasks", "A2W", "--seeds", "1", "--measures", *SHORT]
+    for kind in ("md", "tex", "csv", "json"):
+        assert bench(*words, "--format", kind) == 0
+        printed = capsys.readouterr().out
+        assert printed == (tmp_path / "runs" / f"table.{kind}").read_text()
+    table = json.loads(printed)
+    run = json.loads(next((tmp_path / "runs").glob("*/result.json")).read_text())
+    cells = table["rows"][0]["cells"]
+    assert cells["A2W"]["mean"] == pytest.approx(100 * run["last"]["accuracy"])
+    assert cells["A2W"]["paper"] == 95.4
+    assert cells["Equity"]["mean"] == pytest.approx(run["last"]["equity"])
+
+
+def test_a_selection_shows_what_it_picks(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--methods", "nsm", "--tasks", "A2W", "--seeds", "1", *SHORT]
+    for select in ("oracle", "entropy"):
+        assert bench(*words, "--select", select, "--format", "json") == 0
+        table = json.loads(capsys.readouterr().out)
+        run = json.loads(next((tmp_path / "runs").glob("*/result.json")).read_text())
+        picked = 100 * run["picks"][select]["accuracy"]
+        assert table["rows"][0]["cells"]["A2W"]["mean"] == pytest.approx(picked)
+        assert table["select"] == select
+
+
+def test_a_sweep_makes_its_runs_and_shares_the_default(bench: Bench, tmp_path: Path) -> None:
+    words = ["--tasks", "A2W", "--seeds", "1", *SHORT]
+    assert bench("--methods", "nsm", *words) == 0
+    before = results(tmp_path / "runs")
+    assert bench("--methods", "cwsm,nsm", "--sweep", "r=0.5,1", "--sweep", "alpha=1,2", *words) == 0
+    after = results(tmp_path / "runs")
+    assert before.items() <= after.items()
+    assert len(after) == 2 + 4
+    table = json.loads((tmp_path / "runs" / "table.json").read_text())
+    assert [row["title"] for row in table["rows"]] == [
+        "CWSM (r=0.5)", "CWSM (r=1)", "NSM (r=0.5, alpha=1)", "NSM (r=0.5, alpha=2)",
+        "NSM (r=1, alpha=1)", "NSM (r=1, alpha=2)",
+    ]  # fmt: skip
+
+
+def test_a_failing_run_is_recorded_and_the_others_go_on(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--methods", "nsm", "--tasks", "A2W", "--seeds", "1", *SHORT]
+    words += ["--sweep", "learning_rate=1e30,1e-3"]
+    assert bench(*words) == 1
+    said = capsys.readouterr()
+    assert "failed: the loss term" in said.err
+    assert "failed" in said.out
+    assert len(results(tmp_path / "runs")) == 1
+    [record] = (tmp_path / "runs").glob("*/failed.json")
+    assert "lower the learning rate" in json.loads(record.read_text())["reason"]
+    assert bench(*words) == 1
+    assert "1 of 2 runs to do" in capsys.readouterr().err
+
+
+def test_a_killed_grid_goes_on_where_it_was(
+    bench: Bench, toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--methods", "source_only,nsm", "--tasks", "A2W", "--seeds", "2"]
+    words += ["--iterations", "200", "--evaluate-every", "10"]
+    root = tmp_path / "killed"
+    command = [sys.executable, "-m", "equida", "bench", "office31", "--data", str(toy_office)]
+    environment = os.environ | {"PYTHONPATH": str(Path(equida.__file__).parents[1])}
+    process = subprocess.Popen(
+        [*command, "--out", str(root), *QUICK, *words, "--jobs", "2"],
+        env=environment,
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while not (any(root.glob("*/result.json")) and any(root.glob("*/checkpoint.pt"))):
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = results(root)
+    assert 0 < len(before) < 4
+    resumed: list[int] = []
+    plain = Progress.resume
+
+    def noted(self: Any) -> int:
+        resumed.append(plain(self))
+        return resumed[-1]
+
+    monkeypatch.setattr(Progress, "resume", noted)
+    assert bench(*words, out="killed") == 0
+    assert len(resumed) == 4 - len(before)
+    assert max(resumed) >= 10
+    assert before.items() <= results(root).items()
+    assert bench(*words, out="whole") == 0
+    for file in root.glob("*/result.json"):
+        ours, whole = (
+            json.loads((tmp_path / out / file.parent.name / "result.json").read_text())
+            for out in ("killed", "whole")
+        )
+        assert ours["last"] == whole["last"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--methods", "nms"], "did you mean 'nsm'"),
+        (["--tasks", "A2X"], "no task 'A2X'"),
+        (["--select", "best"], "--select is 'best'"),
+        (["--sweep", "q=1"], "--sweep q"),
+        (["--seeds", "none"], "--seeds"),
+        (["--jobs", "-1"], "--jobs"),
+        (["--recipe", "papr"], "did you mean 'paper'"),
+        (["--data", "nowhere"], "nowhere"),
+        (["--cluster", "dask"], "dask://HOST:PORT"),
+        (["--iterations", "0"], "iterations is 0"),
+    ],
+)
+def test_mistakes_are_said_on_one_line(
+    bench: Bench, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench(*words) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1

@@ -1,0 +1,50 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from equida.cli import main
+from equida.training.config import RunConfig
+from equida.training.recipe import Recipe
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path) -> Path:
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    config = RunConfig("nsm", Recipe()).to_json()
+    (folder / "config.json").write_text(json.dumps(config))
+    return tmp_path / "runs"
+
+
+def test_it_says_what_was_written(unfinished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = unfinished.parent / "page.html"
+    assert main(["report", str(unfinished), "--out", str(out), "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{out}: 0 finished runs, 1 unfinished or failed, ")
+    assert out.stat().st_size > 1e6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["{root}/gone"], "is not a folder"),
+        (["{root}", "--maps", "-1"], "maps is -1; it must be at least 0"),
+        (["{root}", "--images", "{root}/gone"], "is not a folder; expected one of images"),
+        (["{root}", "--out", "{root}"], "is a folder; expected a file such as report.html"),
+        (["{root}", "--otu", "x"], "did you mean --out?"),
+    ],
+)
+def test_bad_input_is_one_line(
+    unfinished: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", *(word.format(root=unfinished) for word in arguments)]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
+
+
+def test_a_damaged_run_is_named(unfinished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (unfinished / "one" / "config.json").write_text("{")
+    assert main(["report", str(unfinished), "--quiet"]) == 2
+    assert "config.json is damaged" in capsys.readouterr().err

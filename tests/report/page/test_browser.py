@@ -1,0 +1,213 @@
+"""The page in a real browser: it loads alone, and sorting, hovering and switching work."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from equida.report.page import write_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+HOSTILE = (
+    "</script><img src=x onerror=document.title='owned'>",
+    "<b>bold</b> & \"quotes'",
+    "line\u2028break $x$ %{y}",
+    "ünïcode ☃ 漢字",
+)
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass
+class Opened:
+    """A page, and what it complained of or asked for."""
+
+    page: "Page"
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    if CHROMIUM is None:
+        pytest.skip("needs chromium: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(browser: "Browser", writer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems with two seeds on one task, hostile class names, one unfinished run."""
+    runs = tmp_path_factory.mktemp("page") / "runs"
+    write = writer(runs)
+    for seed in (0, 1):
+        write(method="source_only", seed=seed, right=30 + 3 * seed, classes=HOSTILE)
+        write(method="nsm", seed=seed, right=50 + 3 * seed, classes=HOSTILE)
+    write(method="bnm", source="U", target="M", labelled=False, prefix="<i>x</i> ")
+    (write(method="cwsm", seed=7) / "result.json").unlink()
+    out = runs.parent / "report.html"
+    write_page(runs, out, maps=2)
+    return out
+
+
+def open_page(browser: "Browser", file: Path, width: int = 1280, scheme: Any = "light") -> Opened:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    opened = Opened(context.new_page())
+
+    def on_request(route: Any) -> None:
+        url = route.request.url
+        if url.startswith(("file:", "data:")):
+            route.continue_()
+            return
+        opened.requests.append(url)
+        route.abort()
+
+    opened.page.route("**/*", on_request)
+    opened.page.on("console", lambda message: _note(opened, message))
+    opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    opened.page.goto(file.as_uri())
+    opened.page.wait_for_selector("#plot-map svg.main-svg")
+    return opened
+
+
+def _note(opened: Opened, message: Any) -> None:
+    if message.type in ("error", "warning"):
+        opened.complaints.append(message.text)
+
+
+def names(page: "Page") -> list[str]:
+    rows = "#results figure:not([hidden]) tbody tr th"
+    return [text.strip() for text in page.locator(rows).all_inner_texts()]
+
+
+def test_it_loads_alone_and_hostile_names_stay_text(browser: "Browser", report: Path) -> None:
+    opened = open_page(browser, report)
+    page = opened.page
+    assert page.title() == "runs"
+    assert page.locator("#mistakes b").first.inner_text().removeprefix("predicted: ") in [
+        name.replace("\u2028", " ") for name in HOSTILE
+    ] + list(HOSTILE)
+    ticks = page.locator("#plot-sizes .yaxislayer-above text").all_text_contents()
+    assert "<b>bold</b> & \"quotes'" in ticks
+    assert any(tick.startswith("</script><img") for tick in ticks)
+    assert page.locator("#plot-sizes b, main img[src=x], main i").count() == 0
+    assert (opened.complaints, opened.requests) == ([], [])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_nothing_is_wider_than_the_window(
+    browser: "Browser", report: Path, width: int, scheme: str
+) -> None:
+    page = open_page(browser, report, width, scheme).page
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == {"light": "rgb(252, 251, 248)", "dark": "rgb(20, 22, 26)"}[scheme]
+
+
+def test_tables_sort_by_click_and_by_keyboard(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report).page
+    assert names(page) == ["Source only", "BNM", "NSM"]
+    head = page.locator("#results figure:not([hidden]) th[aria-sort]").nth(1)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert names(page) == ["NSM", "Source only", "BNM"]
+    head.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    # A system without a number stays below the others, whichever way.
+    assert names(page) == ["Source only", "NSM", "BNM"]
+
+
+def test_hover_and_focus_show_the_seeds(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report).page
+    cell = page.locator("#results figure:not([hidden]) td[data-run]").first
+    cell.hover()
+    assert page.locator("#tip").inner_text().splitlines()[0].startswith("seed 0: 50.00 %")
+    page.mouse.move(5, 5)
+    assert page.locator("#tip").is_hidden()
+    cell.focus()
+    assert page.locator("#tip").inner_text().splitlines()[1].startswith("seed 1: 55.00 %")
+
+
+def test_the_selection_switches_the_table(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report).page
+    page.locator("#show-selection").select_option("entropy")
+    cell = page.locator("#results figure:not([hidden]) td .value").first
+    # The run's first evaluation is ten points below its last.
+    assert cell.inner_text() == "42.5"
+
+
+def test_a_run_can_be_chosen_and_its_samples_pointed_at(browser: "Browser", report: Path) -> None:
+    opened = open_page(browser, report)
+    page = opened.page
+    assert page.locator("#run-system option:checked").inner_text() == "NSM"
+    page.locator("#plot-map").scroll_into_view_if_needed()
+    point = page.locator("#plot-map .points path").first.bounding_box()
+    assert point is not None
+    page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
+    page.wait_for_selector("#tip:not([hidden])")
+    assert page.locator("#tip").inner_text().startswith("row ")
+    assert page.locator("#tip img").count() == 1
+
+    page.locator("#run-seed").select_option(label="1")
+    assert page.locator("#run-title").inner_text() == "NSM on M2U, seed 1"
+    assert page.locator("#run-figures dd").first.inner_text() == "88.3 %"
+    assert "equida report --maps N" in page.locator("#plot-map").inner_text()
+
+    page.locator("#run-task").select_option(label="U2M")
+    assert page.locator("#run-figures dd").first.inner_text() == "–"
+    assert "has no labels" in page.locator("#run-note").inner_text()
+    assert page.locator("#panel-confusion").is_hidden()
+    assert page.locator("#panel-mistakes").is_hidden()
+    assert opened.complaints == []
+
+
+def test_a_point_leads_to_its_run_and_a_name_hides_a_system(
+    browser: "Browser", report: Path
+) -> None:
+    page = open_page(browser, report).page
+    points = page.locator("#plot-equity .points path")
+    assert points.count() == 4
+    points.first.scroll_into_view_if_needed()
+    box = points.first.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert page.locator("#run-system option:checked").inner_text() == "Source only"
+    page.locator("#legend button").first.click()
+    assert points.count() == 2
+    assert page.locator("#legend button").first.get_attribute("aria-pressed") == "false"
+
+
+def test_paper_gets_light_plots_of_its_width(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report, scheme="dark").page
+    width = "document.querySelector('#plot-terms .main-svg').getBoundingClientRect().width"
+    colour = "getComputedStyle(document.querySelector('.dot')).backgroundColor"
+    before = page.evaluate(width), page.evaluate(colour)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(width) == 660
+    assert page.evaluate(colour) != before[1]
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.wait_for_function(f"{width} === {before[0]}")
+    assert page.evaluate(colour) == before[1]
+
+
+def test_failed_and_unfinished_runs_are_there(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report).page
+    assert "CWSM" in page.locator("#open-runs").inner_text()
+    assert page.locator("#runs details").count() == 5

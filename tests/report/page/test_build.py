@@ -1,0 +1,97 @@
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equida.errors import InputError
+from equida.report.page import write_page
+from equida.training.folder import RunFolder
+
+Writer = Callable[..., Path]
+HOSTILE = ("</script><img src=x onerror=alert(1)>", "\u2028<b>&amp;", "plain")
+
+
+def page(runs: Path, **options: int) -> str:
+    out = runs.parent / "report.html"
+    write_page(runs, out, maps=options.get("maps", 0))
+    return out.read_text("utf-8")
+
+
+def embedded(text: str) -> dict[str, object]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert found
+    data: dict[str, object] = json.loads(found[1])
+    return data
+
+
+def test_the_page_is_the_same_for_the_same_runs(write: Writer, runs: Path) -> None:
+    for method in ("source_only", "nsm"):
+        write(method=method)
+    assert page(runs, maps=1) == page(runs, maps=1)
+
+
+def test_the_page_names_nothing_to_load(write: Writer, runs: Path) -> None:
+    write()
+    own = re.sub(r"<script>.*?</script>", "", page(runs), flags=re.S)
+    assert not re.search(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!data:|#)\w", own)
+
+
+def test_hostile_names_are_text(write: Writer, runs: Path) -> None:
+    write(classes=HOSTILE, prefix="<svg onload=alert(2)>/", source="<i>", benchmark=None)
+    failed = write(seed=1)
+    (failed / "result.json").unlink()
+    RunFolder(failed).write_json("failed.json", {"reason": "<script>alert(3)</script>"})
+    text = page(runs, maps=1)
+    own = re.sub(r"<script>.*?</script>", "", text, flags=re.S)
+    for bad in ("<img src=x", "<svg onload", "<i>", "<script>alert(3)", "\u2028"):
+        assert bad not in own
+    runs_on_page = embedded(text)["runs"]
+    assert isinstance(runs_on_page, list)
+    assert runs_on_page[0]["classes"] == list(HOSTILE)
+    assert "&lt;script&gt;alert(3)" in own
+
+
+def test_names_that_are_no_text_do_not_stop_the_page(write: Writer, runs: Path) -> None:
+    write(prefix="caf\udce9 ")
+    assert "1 finished run" in page(runs)
+
+
+def test_what_is_left_out_is_said(write: Writer, runs: Path) -> None:
+    for seed in (0, 1):
+        write(seed=seed)
+    assert "1 of 2 runs have a map" in page(runs, maps=1)
+    assert "0 of 2 runs have a map" in page(runs, maps=0)
+
+
+def test_failed_and_unfinished_runs_are_listed(write: Writer, runs: Path) -> None:
+    folder = write()
+    (folder / "result.json").unlink()
+    text = page(runs)
+    assert "0 finished runs" in text
+    assert "unfinished: start it again and it goes on" in text
+
+
+def test_a_folder_without_runs_says_what_to_do(runs: Path) -> None:
+    with pytest.raises(InputError, match="holds no runs; make some with equida bench"):
+        page(runs)
+    with pytest.raises(InputError, match="is not a folder"):
+        write_page(runs / "gone", runs / "report.html")
+
+
+@pytest.mark.parametrize("package", ["jinja2", "plotly", "openTSNE"])
+def test_a_missing_package_names_the_extra(
+    write: Writer, runs: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    write()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=rf"{package}: pip install 'equida\[report\]'"):
+        page(runs, maps=1)
+
+
+def test_a_page_that_cannot_be_written_says_so(write: Writer, runs: Path) -> None:
+    write()
+    with pytest.raises(InputError, match=r"cannot write .*choose another --out"):
+        write_page(runs, runs / "no" / "folder.html", maps=0)

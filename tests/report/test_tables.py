@@ -1,0 +1,184 @@
+"""The comparison in the paper's layout, in every format."""
+
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from equida.bench.results import Record
+from equida.bench.sweep import Variant
+from equida.data.benchmarks import BENCHMARKS
+from equida.report.formats import FORMATS, as_json, beside, escape, latex, markdown, ours
+from equida.report.tables import Comparison, comparison
+from equida.report.terminal import print_table, rich_table
+
+TASKS = BENCHMARKS["office31"].tasks
+
+
+def result(accuracy: float, **more: Any) -> dict[str, Any]:
+    last = {"step": 9.0, "accuracy": accuracy, "equity": 0.75, "discriminability": 0.5}
+    return {"metric": "accuracy", "last": last, "picks": {"oracle": last}, "kept": "last"} | more
+
+
+def records(accuracies: dict[str, list[float]], tasks: tuple[str, ...] = TASKS) -> list[Record]:
+    return [
+        Record(Variant(method), task, seed, result(value))
+        for method, values in accuracies.items()
+        for task in tasks
+        for seed, value in enumerate(values)
+    ]
+
+
+@pytest.fixture
+def table() -> Comparison:
+    accuracies = {"nsm": [0.90, 0.92], "source_only": [0.70, 0.70], "entropy": [0.90, 0.92]}
+    made = [*records(accuracies), Record(Variant("cwsm"), "A2W", 0, None, "no |memory| on A_1")]
+    return comparison(made, "office31", TASKS, (0, 1), measures=True)
+
+
+def test_rows_and_columns_are_in_the_papers_order(table: Comparison) -> None:
+    assert list(table.columns) == [*TASKS, "Avg", "Equity", "Discriminability"]
+    assert table.columns["A2W"] == "A→W"
+    assert [line.title for line in table.lines] == ["Source only", "CWSM", "NSM", "Entropy"]
+
+
+def test_the_papers_numbers_stand_beside_ours_with_the_difference(table: Comparison) -> None:
+    cell = table.lines[2].cells["A2W"]
+    assert cell.paper == 95.4
+    assert cell.difference == pytest.approx(91.0 - 95.4)
+    assert beside(cell) == "95.4 −4.4"
+    assert ours(cell, 2) == "91.0 ± 1.4"
+    assert table.lines[2].cells["Avg"].paper == 89.9
+    assert table.lines[3].cells["A2W"].paper is None
+
+
+def test_best_and_second_are_marked_and_ties_share(table: Comparison) -> None:
+    marks = [line.cells["A2W"].mark for line in table.lines]
+    assert marks == ["u", "", "b", "b"]
+    assert {line.cells["Equity"].mark for line in table.lines} == {""}
+
+
+def test_missing_and_failed_cells_say_so(table: Comparison) -> None:
+    cwsm = table.lines[1]
+    assert ours(cwsm.cells["A2W"], 2) == "failed"
+    assert ours(cwsm.cells["D2W"], 2) == "–"
+    assert beside(cwsm.cells["A2W"]) == "94.5"
+    partly = comparison(records({"nsm": [0.5]}), "office31", TASKS, (0, 1, 2))
+    assert ours(partly.lines[0].cells["A2W"], 3) == "50.0 (1/3)"
+
+
+def test_the_average_of_some_tasks_is_compared_with_the_same_ones() -> None:
+    some = ("A2W", "D2W")
+    made = comparison(records({"nsm": [0.5]}, some), "office31", some, (0,))
+    assert made.lines[0].cells["Avg"].paper == pytest.approx((95.4 + 98.8) / 2)
+    assert any("over the tasks shown" in note for note in made.notes)
+    alone = comparison(records({"nsm": [0.5]}, ("A2W",)), "office31", ("A2W",), (0,))
+    assert list(alone.columns) == ["A2W"]
+
+
+def test_a_row_with_r_1_stands_beside_the_papers_row_with_r_1() -> None:
+    one = Variant("nsm", {"r": 1.0}, shown={"r": 1.0})
+    made = comparison([Record(one, "A2W", 0, result(0.9))], "office31", TASKS, (0,))
+    assert made.lines[0].title == "NSM (r=1)"
+    assert made.lines[0].cells["A2W"].paper == 93.3
+    other = Variant("nsm", {"alpha": 2.0}, shown={"alpha": 2.0})
+    assert comparison([Record(other, "A2W", 0)], "office31", TASKS, (0,)).lines[0].paper is None
+
+
+def test_visda_is_by_class_with_the_mean() -> None:
+    confusion = [[int(a == b) for b in range(12)] for a in range(12)]
+    run = result(0.9, metric="mean_class_accuracy", confusion=confusion)
+    run["last"]["mean_class_accuracy"] = 1.0
+    task = "Synthetic2Real"
+    made = comparison([Record(Variant("nsm"), task, 0, run)], "visda2017", (task,), (0,))
+    assert next(iter(made.columns)) == "plane"
+    assert list(made.columns)[-1] == "Avg"
+    assert beside(made.lines[0].cells["truck"]) == "38.3 +61.7"
+
+
+def test_the_caption_says_which_selection_over_how_many_seeds(table: Comparison) -> None:
+    assert "over 2 seeds; the last step" in table.caption
+    made = comparison(records({"nsm": [0.5]}), "office31", TASKS, (0,), select="oracle")
+    assert "one seed" in made.caption
+    assert "uses target labels" in made.caption
+
+
+def test_markdown_is_a_table_with_one_width(table: Comparison) -> None:
+    lines = [line for line in markdown(table).splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(table.columns) + 2}
+    assert "**91.0 ± 1.4**" in lines[6]
+    assert "| *paper: NSM* | 95.4 −4.4 |" in lines[7]
+    assert "- Failed: CWSM A2W seed 0: no |memory| on A\\_1" in markdown(table)
+
+
+def test_csv_has_a_line_for_each_figure(table: Comparison) -> None:
+    rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](table))))
+    assert len(rows) == 4 * len(table.columns)
+    row = next(r for r in rows if r["method"] == "nsm" and r["column"] == "A2W")
+    assert (row["mean"], row["seeds"], row["paper"], row["mark"]) == (
+        "91.0000",
+        "2",
+        "95.4",
+        "best",
+    )
+    assert next(r for r in rows if r["method"] == "cwsm")["mean"] == ""
+
+
+def test_json_holds_every_seed(table: Comparison) -> None:
+    read = json.loads(FORMATS["json"](table))
+    assert read == as_json(table)
+    cell = read["rows"][2]["cells"]["A2W"]
+    assert cell["by_seed"] == {"0": 90.0, "1": 92.0}
+    assert read["failures"] == {"CWSM A2W seed 0": "no |memory| on A_1"}
+
+
+def test_latex_is_balanced_and_escaped(table: Comparison) -> None:
+    text = latex(table)
+    assert "A$\\to$W" in text
+    assert "\\textbf{91.0 $\\pm$ 1.4}" in text
+    assert "no \\textbar{}memory\\textbar{} on A\\_1" in text
+    body = text.split("\\midrule")[1].split("\\bottomrule")[0]
+    rows = [line for line in body.splitlines() if line.endswith("\\\\")]
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(table.columns)}
+    for name in ("table", "tabular", "itemize"):
+        assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
+    assert not set(escape("±→−–<>|")) & set("±→−–<>|")
+
+
+def test_latex_compiles(table: Comparison, tmp_path: Path) -> None:
+    compiler = shutil.which("pdflatex")
+    if compiler is None:
+        pytest.skip("needs pdflatex")
+    document = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}%s\\end{document}"
+    (tmp_path / "table.tex").write_text(document % latex(table))
+    command = [compiler, "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def printed(table: Comparison, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(rich_table(table, width))
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+def test_a_narrow_terminal_gets_the_columns_in_blocks(table: Comparison) -> None:
+    wide, narrow = printed(table, 200), printed(table, 70)
+    assert wide.count("Method") == 1
+    assert narrow.count("Method") > 1
+    for column in table.columns.values():
+        assert column in narrow
+    assert "…" not in narrow
+
+
+def test_into_a_file_nothing_is_wrapped(table: Comparison) -> None:
+    file = io.StringIO()
+    print_table(table, Console(file=file, width=40))
+    assert file.getvalue().count("Method") == 1

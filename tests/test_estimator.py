@@ -1,0 +1,300 @@
+"""EquidaClassifier: scikit-learn's contract, and target labels that nobody reads."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from equida import EquidaClassifier
+from equida.data import array_domain, make_task
+from equida.errors import InputError
+from equida.training.config import RunConfig
+from equida.training.loop import train
+from equida.training.recipe import recipe
+
+QUICK: dict[str, Any] = {"iterations": 30, "bottleneck": 16, "random_state": 0}
+Data = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+@pytest.fixture
+def shifted() -> Data:
+    """Source rows and labels, target rows and labels: three clusters, moved by their radius."""
+    rng = np.random.default_rng(0)
+    centres = 4.0 * np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]])
+    y = np.repeat(np.array(["c", "a", "b"]), 20)
+    source = np.repeat(centres, 20, 0) + rng.normal(size=(60, 2))
+    target = np.repeat(centres, 20, 0) + rng.normal(size=(60, 2)) + [2.0, 1.0]
+    return source, y, target, y.copy()
+
+
+# No exceptions: every check must pass.
+@pytest.mark.filterwarnings("ignore:no target rows")
+@parametrize_with_checks([EquidaClassifier(iterations=30, bottleneck=64)])
+def test_scikit_learn_checks(estimator: BaseEstimator, check: Any) -> None:
+    check(estimator)
+
+
+class Poison:
+    """A label that cannot be looked at."""
+
+    def _looked(self, *_: object) -> Any:
+        raise AssertionError("a target label was read")
+
+    __eq__ = __lt__ = __gt__ = __hash__ = __str__ = __repr__ = _looked
+    __float__ = __int__ = __bool__ = __len__ = __iter__ = __array__ = _looked
+
+
+def both(data: Data, masked: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    """The two domains as one array, mixed, with `masked` for each target label."""
+    source, y, target, _ = data
+    labels = np.empty(len(y) + len(target), object)
+    labels[: len(y)] = y
+    for row in range(len(y), len(labels)):
+        labels[row] = masked
+    domain = np.repeat([1, -2], [len(source), len(target)])
+    order = np.random.default_rng(1).permutation(len(domain))
+    return np.concatenate([source, target])[order], labels[order], domain[order]
+
+
+@pytest.mark.parametrize("masked", [-1, float("nan"), None, "a", Poison()], ids=type)
+@pytest.mark.parametrize("container", [np.asarray, list])
+def test_target_labels_are_never_read(shifted: Data, masked: Any, container: Any) -> None:
+    X, _, domain = both(shifted, -1)
+    right = both(shifted, "b")[1]
+    expected = EquidaClassifier(**QUICK).fit(X, right, sample_domain=domain)
+    y = both(shifted, masked)[1]
+    given = y if container is np.asarray else [y[i] for i in range(len(y))]
+    model = EquidaClassifier(**QUICK).fit(X, given, sample_domain=domain)
+    np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert "accuracy" not in model.result_["last"]
+    assert "oracle" not in model.result_["picks"]
+
+
+def test_target_labels_may_be_nan_among_numbers(shifted: Data) -> None:
+    X, y, domain = both(shifted, "a")
+    numbers = np.where(domain > 0, np.searchsorted(["a", "b", "c"], y.astype(str)) + 5.0, np.nan)
+    model = EquidaClassifier(**QUICK).fit(X, numbers, sample_domain=domain)
+    assert model.classes_.tolist() == [5.0, 6.0, 7.0]
+
+
+def test_x_target_is_the_same_as_sample_domain(shifted: Data) -> None:
+    source, y, target, _ = shifted
+    domain = np.repeat([3, -1], 60)
+    one = EquidaClassifier(**QUICK).fit(source, y, X_target=target)
+    two = EquidaClassifier(**QUICK).fit(
+        np.concatenate([source, target]), np.concatenate([y, y]), sample_domain=domain
+    )
+    np.testing.assert_array_equal(one.predict_proba(target), two.predict_proba(target))
+
+
+def test_it_is_the_training_loop_that_trains(shifted: Data) -> None:
+    source, y, target, _ = shifted
+    model = EquidaClassifier(**QUICK, standardize=False, r=0.3).fit(source, y, X_target=target)
+    overrides = {"iterations": 30, "bottleneck": 16}
+    trained = train(
+        RunConfig("nsm", recipe("features", overrides), overrides={"r": 0.3}, seed=0),
+        make_task(array_domain(source, y, name="s"), array_domain(target, name="t")),
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(target), trained.predictions.log_probs.exp().numpy(), atol=1e-5
+    )
+    assert model.result_["last"] == pytest.approx(trained.result["last"], abs=1e-5)
+    assert model.history_[-1] == {"step": 30, "evaluation": model.result_["last"]}
+    assert set(model.history_[0]["terms"]) == {"cross_entropy", "nsm"}
+
+
+def test_without_a_target_it_is_source_only_and_says_so(shifted: Data) -> None:
+    source, y, _, _ = shifted
+    with pytest.warns(UserWarning, match="nothing is adapted; pass sample_domain"):
+        plain = EquidaClassifier(**QUICK).fit(source, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = EquidaClassifier("source_only", **QUICK).fit(source, y)
+    assert plain.result_["method"] == "source_only"
+    np.testing.assert_array_equal(plain.predict_proba(source), asked.predict_proba(source))
+
+
+def test_pickled_and_cloned(shifted: Data) -> None:
+    source, y, target, _ = shifted
+    model = EquidaClassifier("mcd", **QUICK).fit(source, y, X_target=target)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(target), model.predict_proba(target))
+    assert again.result_ == model.result_
+    fresh = clone(model)
+    assert not hasattr(fresh, "classes_")
+    refitted = fresh.fit(source, y, X_target=target)
+    np.testing.assert_array_equal(refitted.predict_proba(target), model.predict_proba(target))
+
+
+def test_in_a_pipeline(shifted: Data) -> None:
+    X, y, domain = both(shifted, -1)
+    scaled = (X - X.mean(0)) / X.std(0)
+    fixed = {**QUICK, "standardize": False}
+    expected = EquidaClassifier(**fixed).fit(scaled, y, sample_domain=domain).predict(scaled)
+    pipeline = Pipeline([("scale", StandardScaler()), ("clf", EquidaClassifier(**fixed))])
+    pipeline.fit(X, y, clf__sample_domain=domain)
+    assert (pipeline.predict(X) == expected).all()
+    with config_context(enable_metadata_routing=True):
+        routed = make_pipeline(
+            StandardScaler(), EquidaClassifier(**fixed).set_fit_request(sample_domain=True)
+        )
+        routed.fit(X, y, sample_domain=domain)
+    assert (routed.predict(X) == expected).all()
+
+
+def test_grid_search_over_the_methods_parameters(shifted: Data) -> None:
+    source, y, target, _ = shifted
+    search = GridSearchCV(
+        EquidaClassifier(**{**QUICK, "iterations": 5}),
+        {"trade_off": [0.5, 2.0], "method_params": [None, {"eps": 1e-6}]},
+        cv=2,
+        error_score="raise",
+    ).fit(source, y, X_target=target)
+    assert len(search.cv_results_["params"]) == 4
+    label_free = GridSearchCV(
+        EquidaClassifier(**{**QUICK, "iterations": 5}),
+        {"trade_off": [0.0, 50.0]},
+        scoring=lambda model, X, y: model.result_["last"]["discriminability"],
+        cv=2,
+        error_score="raise",
+    ).fit(source, y, X_target=target)
+    assert label_free.best_params_ == {"trade_off": 50.0}
+
+
+def test_cross_validation_slices_sample_domain(shifted: Data) -> None:
+    X, y, domain = both(shifted, "b")
+    model = EquidaClassifier(**{**QUICK, "iterations": 5})
+    scores = cross_val_score(
+        model, X, y.astype(str), params={"sample_domain": domain}, cv=2, error_score="raise"
+    )
+    assert len(scores) == 2
+
+
+def test_feature_names_and_hidden_features(shifted: Data) -> None:
+    pandas = pytest.importorskip("pandas")
+    source, y, target, _ = shifted
+    frame = pandas.DataFrame(source, columns=["width", "height"])
+    moved = pandas.DataFrame(target, columns=["width", "height"])
+    model = EquidaClassifier(**QUICK).fit(frame, pandas.Series(y), X_target=moved)
+    assert model.feature_names_in_.tolist() == ["width", "height"]
+    assert model.transform(moved).shape == (60, 16)
+    assert model.get_feature_names_out()[0] == "equidaclassifier0"
+    with pytest.raises(ValueError, match="feature names"):
+        model.fit(frame, y, X_target=moved[["height", "width"]])
+
+
+@pytest.mark.parametrize("rows", [2, 5])
+def test_a_batch_shrinks_to_the_smaller_domain(shifted: Data, rows: int) -> None:
+    source, y, target, _ = shifted
+    model = EquidaClassifier(**QUICK).fit(source, y, X_target=target[:rows])
+    assert model.predict(target).shape == (60,)
+    held = EquidaClassifier(**QUICK, recipe_params={"holdout": 0.5})
+    assert held.fit(source[15:45], y[15:45], X_target=target).result_["last"]["step"] == 30
+
+
+def test_weights_that_a_validator_liked_best(shifted: Data) -> None:
+    """Soft neighbourhood density likes the undecided predictions of the beginning best."""
+    source, y, target, _ = shifted
+    kept = {"evaluate_every": 10, "keep": "snd"}
+    model = EquidaClassifier(**QUICK, recipe_params=kept).fit(source, y, X_target=target)
+    evaluations = [line["evaluation"] for line in model.history_ if "evaluation" in line]
+    assert model.result_["picks"]["snd"] == evaluations[0] != evaluations[-1]
+    probs = model.predict_proba(target)
+    negative_entropy = float((probs * np.log(probs)).sum(1).mean())
+    assert negative_entropy == pytest.approx(evaluations[0]["entropy"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fit", "message"),
+    [
+        ({"method": "nms"}, {}, "did you mean 'nsm'"),
+        ({"trade": 1}, {}, None),
+        ({"method": "bnm", "r": 0.5}, {}, "'bnm' has no hyper-parameter 'r'"),
+        ({"r": 2.0}, {}, "nsm.r is 2.0; it must be at most 1"),
+        ({"method": "cdan+nsm", "trade_off": 1.0}, {}, "write cdan.trade_off or nsm.trade_off"),
+        ({"r": 0.5, "method_params": {"r": 0.1}}, {}, "'r' is set in method_params and by itself"),
+        ({"recipe_params": {"iterations": 2}}, {}, "'iterations' is set in recipe_params and"),
+        ({"recipe_params": {"epochs": 2}}, {}, "recipe has no field 'epochs'"),
+        ({"method": None}, {}, "method is None; expected a name"),
+        ({"method_params": "r"}, {}, "method_params is 'r'; expected a dictionary"),
+        ({"iterations": 9.5}, {}, "iterations is 9.5; expected an integer"),
+        ({"dropout": None}, {}, "dropout is None; expected a number"),
+        ({"iterations": 0}, {}, "iterations is 0; it must be a number of at least 1"),
+        ({"device": "gpu0"}, {}, "device is 'gpu0'; it must be one of auto, cpu, cuda, mps"),
+        ({}, {"sample_domain": np.ones(60)}, "sample_domain has no target rows"),
+        ({}, {"sample_domain": -np.ones(60)}, "sample_domain has no source rows"),
+        ({}, {"sample_domain": np.arange(60)}, "sample_domain is 0 in row 0"),
+        ({}, {"sample_domain": np.full(60, np.nan)}, "sample_domain is nan in row 0"),
+        ({}, {"sample_domain": ["s"] * 60}, "expected a number for each of 60 rows"),
+        ({}, {"sample_domain": np.ones(3)}, r"of shape \(3,\); expected a number"),
+        ({}, {"sample_domain": np.ones(60), "X_target": np.ones((2, 2))}, "give one of them"),
+        ({}, {"X_target": np.ones((5, 3))}, "X has 3 features"),
+        ({}, {"X_target": np.full((5, 2), np.nan)}, "NaN"),
+        ({}, {"X_target": np.ones((1, 2))}, "60 and 1 rows; expected at least 2"),
+    ],
+)
+def test_what_a_user_can_get_wrong(
+    shifted: Data, parameters: dict[str, Any], fit: dict[str, Any], message: str | None
+) -> None:
+    source, y, target, _ = shifted
+    if message is None:
+        with pytest.raises(TypeError, match="trade"):
+            EquidaClassifier(**parameters)
+        return
+    with pytest.raises(ValueError, match=message) as caught:
+        EquidaClassifier(**parameters).fit(source, y, **(fit or {"X_target": target}))
+    assert "\n" not in str(caught.value) or caught.type is not InputError
+
+
+def test_it_leaves_no_trace(shifted: Data, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is printed or warned of, and torch's generator and threads are as before."""
+    source, y, target, _ = shifted
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EquidaClassifier(**QUICK, n_jobs=2).fit(source, y, X_target=target).predict(target)
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.get_num_threads() == 1
+    assert capfd.readouterr() == ("", "")
+    EquidaClassifier(**QUICK, verbose=1).fit(source, y, X_target=target)
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("step 30/30  cross_entropy ")
+
+
+def test_it_fits_inside_a_slurm_job(shifted: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook on a cluster is one process, however many tasks its job has."""
+    for name, value in {"NTASKS": 4, "JOB_NAME": "x", "PROCID": 1, "LOCALID": 1}.items():
+        monkeypatch.setenv(f"SLURM_{name}", str(value))
+    source, y, target, _ = shifted
+    model = EquidaClassifier(**{**QUICK, "iterations": 2}).fit(source, y, X_target=target)
+    assert model.result_["last"]["step"] == 2
+
+
+def test_numbers_that_a_search_draws(shifted: Data) -> None:
+    source, y, target, _ = shifted
+    drawn: dict[str, Any] = {"iterations": np.float64(30.0), "bottleneck": np.int64(16)}
+    model = EquidaClassifier(**{**QUICK, **drawn}).fit(source, y, X_target=target)
+    plain = EquidaClassifier(**QUICK).fit(source, y, X_target=target)
+    np.testing.assert_array_equal(model.predict_proba(target), plain.predict_proba(target))
+
+
+def test_importing_equida_is_light() -> None:
+    code = "import sys, equida; print('torch' in sys.modules or 'sklearn' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "False\n"

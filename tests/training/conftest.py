@@ -1,0 +1,68 @@
+"""A toy task in memory, and runs on it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lightning_fabric import Fabric
+
+from equida.data import Task, array_domain, make_task
+from equida.training.config import RunConfig
+from equida.training.loop import Observer, Trained, train
+from equida.training.recipe import Recipe
+
+Run = Callable[..., Trained]
+
+
+def blobs(samples: int = 48, labelled: bool = True) -> Task:
+    """Four blobs in eight dimensions, and the same ones moved."""
+    random = np.random.default_rng(0)
+    centres = 2.0 * random.normal(size=(4, 8))
+    labels = np.arange(samples) % 4
+    source = centres[labels] + random.normal(size=(samples, 8))
+    target = centres[labels] + 0.7 + random.normal(size=(samples, 8))
+    return make_task(
+        array_domain(source, labels, name="source"),
+        array_domain(target, labels if labelled else None, name="target"),
+    )
+
+
+@pytest.fixture
+def task() -> Task:
+    return blobs()
+
+
+@pytest.fixture
+def unlabelled() -> Task:
+    return blobs(labelled=False)
+
+
+@pytest.fixture(scope="session")
+def fabric() -> Fabric:
+    return Fabric(accelerator="cpu", devices=1)
+
+
+@pytest.fixture
+def run(task: Task, fabric: Fabric) -> Run:
+    """Train on the toy task, with the recipe's fields as keywords."""
+
+    def work(
+        method: str = "nsm",
+        *,
+        on: Task = task,
+        folder: Path | None = None,
+        observers: tuple[Observer, ...] = (),
+        overrides: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> Trained:
+        small: dict[str, Any] = {"iterations": 12, "batch_size": 8, "bottleneck": 6}
+        small |= {"evaluate_every": 4, "log_every": 2, "learning_rate": 0.01}
+        recipe = Recipe(**(small | fields))
+        plain = recipe.precision == "32-true"
+        given = fabric if plain else Fabric(accelerator="cpu", precision=recipe.precision)
+        config = RunConfig(method, recipe, overrides=overrides or {})
+        return train(config, on, folder=folder, fabric=given, observers=observers)
+
+    return work

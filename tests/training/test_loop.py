@@ -1,0 +1,373 @@
+"""The loop as a whole, on a toy task in memory."""
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from equida.data import Task, array_domain, make_task
+from equida.errors import InputError
+from equida.evaluation.validators import VALIDATORS
+from equida.training import progress
+from equida.training.folder import RunFolder
+from equida.training.loop import Trained
+
+Run = Callable[..., Trained]
+HEAD = {"bottleneck": 0, "dropout": 0.0}
+
+
+def weights(trained: Trained) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in trained.built.state().items()}
+
+
+def same(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
+    return first.keys() == second.keys() and all(first[k].equal(second[k]) for k in first)
+
+
+def rows(task: Task) -> tuple[Tensor, Tensor]:
+    source: Any = task.source
+    return source.rows(range(len(source))).double(), torch.from_numpy(source.labels)
+
+
+def test_a_run_is_plain_gradient_descent(run: Run, task: Task) -> None:
+    """Whole domains as batches, so that their order does not matter; autograd and SGD by hand."""
+    trained = run(
+        "source_only", iterations=3, batch_size=48, precision="64-true", init="kaiming", **HEAD
+    )
+    x, y = rows(task)
+    torch.manual_seed(0)
+    layer = nn.Linear(8, 4)
+    nn.init.kaiming_normal_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    layer = layer.double()
+    momenta = [torch.zeros_like(p) for p in layer.parameters()]
+    for step in range(3):
+        gradients = torch.autograd.grad(F.cross_entropy(layer(x), y), list(layer.parameters()))
+        rate = 0.1 * (1 + 0.001 * step) ** -0.75
+        with torch.no_grad():
+            for parameter, gradient, momentum in zip(
+                layer.parameters(), gradients, momenta, strict=True
+            ):
+                decayed = gradient + 1e-3 * parameter
+                momentum.mul_(0.9).add_(decayed)
+                parameter.sub_(rate * (decayed + 0.9 * momentum))
+    state = weights(trained)
+    assert state["network.classifier.weight"].allclose(layer.weight, rtol=1e-10)
+    assert state["network.classifier.bias"].allclose(layer.bias, rtol=1e-10, atol=1e-14)
+
+
+def test_accumulation_averages_gradients(run: Run) -> None:
+    """Of a loss that is a mean over samples, two halves make the whole."""
+    whole = run("source_only", iterations=1, batch_size=48, precision="64-true", **HEAD)
+    halves = run(
+        "source_only", iterations=1, batch_size=24, accumulate=2, precision="64-true", **HEAD
+    )
+    first, second = weights(whole), weights(halves)
+    assert all(first[name].allclose(second[name], rtol=1e-12) for name in first)
+
+
+def test_clipping_bounds_the_step(run: Run) -> None:
+    """Without momentum and decay a step is the learning rate times the gradient."""
+    plain = {"iterations": 1, "momentum": 0.0, "weight_decay": 0.0, "head_multiplier": 1.0}
+    start = weights(run("source_only", **plain | {"learning_rate": 0.0}, **HEAD))
+    moved = weights(run("source_only", clip=1e-3, **plain | {"learning_rate": 1.0}, **HEAD))
+    step = math.sqrt(sum(float((moved[k] - start[k]).square().sum()) for k in start))
+    assert step == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_bfloat16_is_near_float32_and_its_losses_are_float32(run: Run) -> None:
+    seen: list[torch.dtype] = []
+    kept = progress.Progress.note
+
+    def note(self: progress.Progress, step: int, terms: Any, *rest: Any) -> None:
+        seen.extend(term.dtype for term in terms.values())
+        kept(self, step, terms, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress.Progress, "note", note)
+        half = run(precision="bf16-mixed")
+    assert set(seen) == {torch.float32}
+    full = run()
+    assert weights(half)["network.classifier.weight"].dtype == torch.float32
+    assert half.result["last"]["equity"] == pytest.approx(full.result["last"]["equity"], abs=0.2)
+    first, second = weights(half), weights(full)
+    assert not same(first, second)
+    assert all(first[k].allclose(second[k], atol=0.05) for k in first)
+
+
+def images() -> Task:
+    random = np.random.default_rng(0)
+    labels = np.arange(24) % 2
+    pixels = random.normal(size=(24, 1, 28, 28)).astype(np.float32) + labels[:, None, None, None]
+    return make_task(
+        array_domain(pixels, labels, name="source"), array_domain(pixels, labels, name="target")
+    )
+
+
+def small_images(run: Run, **fields: Any) -> Trained:
+    """LeNet on arrays of images."""
+    from lightning_fabric import Fabric
+
+    from equida.training.config import RunConfig
+    from equida.training.loop import train
+    from equida.training.recipe import Recipe
+
+    recipe = Recipe(iterations=2, batch_size=8, bottleneck=4, dropout=0.0, **fields)
+    config = RunConfig("bnm", recipe, backbone="lenet")
+    return train(config, images(), fabric=Fabric(accelerator="cpu"))
+
+
+def test_channels_last_computes_the_same(run: Run) -> None:
+    layouts = []
+    for channels_last in (False, True):
+        trained = small_images(run, channels_last=channels_last)
+        parameters = trained.built.objective.network.backbone.parameters()
+        kernel = next(p for p in parameters if p.ndim == 4 and p.shape[1] > 1)
+        assert kernel.is_contiguous(memory_format=torch.channels_last) == channels_last
+        layouts.append(weights(trained))
+    assert all(layouts[0][k].allclose(layouts[1][k], atol=1e-4) for k in layouts[0])
+
+
+def test_a_frozen_backbone_does_not_change(run: Run) -> None:
+    torch.manual_seed(0)
+    frozen = weights(small_images(run, freeze="all"))
+    again = weights(small_images(run, freeze="all", learning_rate=0.5))
+    name = "network.backbone."
+    assert all(frozen[k].equal(again[k]) for k in frozen if k.startswith(name))
+    assert not frozen["network.classifier.weight"].equal(again["network.classifier.weight"])
+
+
+def test_part_of_a_backbone_can_be_frozen(run: Run) -> None:
+    trained = small_images(run)
+    first = next(name for name, _ in trained.built.objective.network.backbone.named_parameters())
+    prefix = first.rpartition(".")[0]
+    other = weights(small_images(run, freeze=prefix, learning_rate=0.5))
+    start = weights(small_images(run, learning_rate=0.0))
+    assert other[f"network.backbone.{first}"].equal(start[f"network.backbone.{first}"])
+    changed = [k for k in start if "backbone" in k and not start[k].equal(other[k])]
+    assert changed
+    with pytest.raises(InputError, match="freeze names 'layer9'"):
+        small_images(run, freeze="layer9")
+
+
+def test_nothing_left_to_train_is_said(run: Run, task: Task) -> None:
+    from equida.training.optim import sgd
+    from equida.training.recipe import Recipe
+
+    with pytest.raises(InputError, match="nothing is left to train"):
+        sgd(nn.Identity(), [nn.Identity()], Recipe())
+
+
+def test_compilation_computes_the_same(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the backend that needs no C++ compiler."""
+    compiled = []
+    plain = nn.Module.compile
+
+    def compile_eagerly(self: nn.Module) -> None:
+        compiled.append(type(self).__name__)
+        plain(self, backend="eager")
+
+    monkeypatch.setattr(nn.Module, "compile", compile_eagerly)
+    first, second = weights(run(iterations=2)), weights(run(iterations=2, compile=True))
+    assert compiled == ["Network"]
+    assert all(first[k].allclose(second[k], atol=1e-6) for k in first)
+
+
+def test_held_out_samples_are_not_trained_on(run: Run, task: Task) -> None:
+    trained = run(holdout=0.25, iterations=2)
+    source, held = trained.built.source, trained.built.held_out
+    assert source is not None
+    assert held is not None
+    assert (len(source), len(held)) == (36, 12)
+    assert held.class_counts().tolist() == [3, 3, 3, 3]
+    names = {domain.identity(i) for domain in (source, held) for i in range(len(domain))}
+    assert len(names) == 48
+
+
+def test_a_target_without_labels_has_no_column_that_needs_them(
+    run: Run, unlabelled: Task, tmp_path: Path
+) -> None:
+    result = run(on=unlabelled, folder=tmp_path).result
+    text = json.dumps(result) + (tmp_path / "log.jsonl").read_text()
+    assert '"accuracy":' not in text
+    assert "mean_class_accuracy" not in text
+    assert "confusion" not in result
+    assert set(result["picks"]) == set(VALIDATORS)
+
+
+def test_picks_are_the_best_evaluations(run: Run, tmp_path: Path) -> None:
+    result = run(folder=tmp_path, iterations=20).result
+    log = [line["evaluation"] for line in RunFolder(tmp_path).read_log() if "evaluation" in line]
+    assert [line["step"] for line in log] == [4, 8, 12, 16, 20]
+    for name in VALIDATORS:
+        best = max(line[name] for line in log)
+        assert result["picks"][name][name] == best
+        latest = max(line["step"] for line in log if line[name] == best)
+        assert result["picks"][name]["step"] == latest
+    assert result["picks"]["oracle"]["accuracy"] == max(line["accuracy"] for line in log)
+    assert result["last"] == log[-1]
+    assert len(log[0]) == 11
+
+
+def test_what_a_validator_likes_is_kept(run: Run, tmp_path: Path) -> None:
+    """Its weights and predictions, with and without a folder."""
+    fields: dict[str, Any] = {"learning_rate": 0.3, "iterations": 12, "keep": "snd"}
+    trained = run(folder=tmp_path, **fields)
+    best = trained.result["picks"]["snd"]
+    assert best["step"] < 12, "the toy must be one where the last is not the best"
+    assert trained.result["kept"] == "snd"
+    earlier = run(learning_rate=0.3, iterations=12, folder=None, keep="snd")
+    assert same(weights(trained), weights(earlier))
+    assert same(RunFolder(tmp_path).load_tensors("model.safetensors"), weights(trained))
+    accuracy = torch.tensor(trained.result["confusion"]).diagonal().sum() / 48
+    assert float(accuracy) == pytest.approx(best["accuracy"])
+
+
+@pytest.mark.parametrize("keep", ["accuracy", "oracle", "best"])
+def test_only_validators_select(keep: str, run: Run) -> None:
+    with pytest.raises(InputError, match=f"keep is '{keep}'; it must be one of last, source_acc"):
+        run(keep=keep)
+
+
+def test_the_last_step_is_always_evaluated(run: Run) -> None:
+    assert run(iterations=3, evaluate_every=100, log_every=100).result["last"]["step"] == 3
+
+
+def test_a_batch_larger_than_a_domain_is_said(run: Run) -> None:
+    with pytest.raises(InputError, match="48 samples, fewer than a batch of 64"):
+        run(batch_size=64)
+
+
+class Synchronisations(TorchDispatchMode):
+    """Counts what makes the host wait for a device."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> object:
+        if func is torch.ops.aten._local_scalar_dense.default:
+            self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("method", ["nsm", "bnm", "cwsm", "cdan", "mcc", "safn"])
+@pytest.mark.parametrize("clip", [0.0, 1.0])
+def test_only_logging_steps_wait_for_the_device(method: str, clip: float, run: Run) -> None:
+    """Ten steps more between two logging steps bring no synchronisation more."""
+    counts = []
+    for steps in (10, 20):
+        with Synchronisations() as mode:
+            run(method, iterations=steps, log_every=100, evaluate_every=100, clip=clip)
+        counts.append(mode.count)
+    assert counts[0] == counts[1]
+
+
+def poisoned(at: int) -> tuple[Task, NDArray[np.float64]]:
+    random = np.random.default_rng(0)
+    labels = np.arange(16) % 4
+    source, target = random.normal(size=(2, 16, 8))
+    target[at, 3] = np.nan
+    return (
+        make_task(
+            array_domain(source, labels, name="source"), array_domain(target, labels, name="target")
+        ),
+        target,
+    )
+
+
+def test_a_loss_that_is_not_finite_stops_with_step_term_and_samples(
+    run: Run, tmp_path: Path
+) -> None:
+    task, _ = poisoned(5)
+    with pytest.raises(InputError, match="loss term 'nsm' is nan at step ") as stopped:
+        run(on=task, folder=tmp_path, iterations=50, log_every=2, evaluate_every=2)
+    found = json.loads((tmp_path / "diverged.json").read_text())
+    assert found["term"] == "nsm"
+    assert "row 5" in found["samples"][8:]
+    assert f"at step {found['step']}, on 16 samples such as row" in str(stopped.value)
+    assert "\n" not in str(stopped.value)
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_the_last_good_checkpoint_and_the_log_survive_a_divergence(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from equida.methods.nsm import NSM
+
+    plain, calls = NSM.forward, itertools.count()
+
+    def sometimes(self: NSM, *inputs: Any) -> dict[str, Tensor]:
+        terms = plain(self, *inputs)
+        return {"nsm": terms["nsm"] * (math.inf if next(calls) == 9 else 1.0)}
+
+    monkeypatch.setattr(NSM, "forward", sometimes)
+    with pytest.raises(InputError, match=r"-inf at step 9.*the last good checkpoint is kept"):
+        run(folder=tmp_path, warm_up=0.0)
+    state = RunFolder(tmp_path).load_checkpoint()
+    assert state is not None
+    assert state["step"] == 8
+    assert all(value.isfinite().all() for value in state["objective"].values())
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [2, 4, 4, 6, 8, 8]
+    resumed = weights(run(folder=tmp_path, warm_up=0.0))
+    monkeypatch.setattr(NSM, "forward", plain)
+    assert same(resumed, weights(run(warm_up=0.0)))
+
+
+class Stop(Exception):
+    pass
+
+
+class StopAt:
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def stepped(self, step: int) -> None:
+        if step == self.step:
+            raise Stop
+
+    def logged(self, step: int, terms: Mapping[str, float]) -> None: ...
+    def evaluated(self, step: int, figures: Mapping[str, float]) -> None: ...
+
+
+@pytest.mark.parametrize("method", ["nsm", "cdan", "mcd"])
+@pytest.mark.parametrize("keep", ["last", "bnm"])
+def test_stopped_anywhere_and_resumed_the_run_is_the_same(
+    method: str, keep: str, run: Run, tmp_path: Path
+) -> None:
+    expected = run(method, keep=keep, accumulate=2)
+    for step in (1, 4, 5, 11, 12):
+        with pytest.raises(Stop):
+            run(method, keep=keep, accumulate=2, folder=tmp_path, observers=(StopAt(step),))
+    trained = run(method, keep=keep, accumulate=2, folder=tmp_path)
+    assert same(weights(trained), weights(expected))
+    assert trained.result["picks"] == expected.result["picks"]
+    steps = [line["step"] for line in RunFolder(tmp_path).read_log()]
+    assert steps == [2, 4, 4, 6, 8, 8, 10, 12, 12]
+    assert not (tmp_path / "checkpoint.pt").exists()
+
+
+def test_another_config_does_not_go_on_with_it(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        run(folder=tmp_path, observers=(StopAt(5),))
+    with pytest.raises(InputError, match="unfinished run of another configuration"):
+        run(folder=tmp_path, learning_rate=0.5)
+
+
+def test_a_finished_run_is_not_written_over(run: Run, tmp_path: Path) -> None:
+    run(folder=tmp_path)
+    with pytest.raises(InputError, match="holds a finished run"):
+        run(folder=tmp_path)

@@ -1,0 +1,77 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from equida.losses import nsm
+from equida.methods import build
+from equida.models.network import Network
+from equida.training.objective import Objective
+
+
+def objective(method: str = "nsm", **options: float) -> Objective:
+    torch.manual_seed(0)
+    network = Network(nn.Identity(), 5, 3, bottleneck=4, dropout=0.0)
+    made = build(method, network.features, 3, network.classifier)
+    return Objective(network, made, **options).train()
+
+
+@pytest.fixture
+def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    source, target = (torch.randn(6, 5, generator=generator) + shift for shift in (0.0, 5.0))
+    return source, torch.tensor([0, 1, 2, 0, 1, 2]), target
+
+
+def test_the_loss_is_cross_entropy_and_the_methods_terms(
+    batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> None:
+    made = objective(label_smoothing=0.1)
+    terms = made(*batch, 0.0)
+    _, source = made.network(batch[0])
+    _, target = made.network(batch[2])
+    expected = F.cross_entropy(source, batch[1], label_smoothing=0.1)
+    assert terms["cross_entropy"].item() == pytest.approx(expected.item(), rel=1e-6)
+    assert terms["nsm"].item() == pytest.approx(2.0 * nsm(target).item(), rel=1e-6)
+
+
+def test_batch_normalisation_sees_one_domain_at_a_time(
+    batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> None:
+    """Running means: first a tenth towards the source's, then a tenth towards the target's."""
+    made = objective()
+    linear, norm = list(made.network.bottleneck)[:2]
+    assert isinstance(norm, nn.BatchNorm1d)
+    assert norm.running_mean is not None
+    made(*batch, 0.0)
+    first, second = (linear(x).mean(0) for x in (batch[0], batch[2]))
+    expected = 0.9 * (0.1 * first) + 0.1 * second
+    assert norm.running_mean.allclose(expected, rtol=1e-5, atol=1e-7)
+    assert not torch.allclose(norm.running_mean, 0.1 * (first + second) / 2, rtol=1e-2)
+
+
+def test_without_a_source_only_target_terms_remain(
+    batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> None:
+    assert set(objective()(None, None, batch[2], 0.0)) == {"nsm"}
+
+
+@pytest.mark.parametrize(("progress", "share"), [(0.0, 0.0), (0.05, 0.5), (0.1, 1.0), (0.9, 1.0)])
+def test_terms_warm_up(
+    progress: float, share: float, batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+) -> None:
+    full = objective()(*batch, progress)["nsm"].item()
+    assert objective(warm_up=0.1)(*batch, progress)["nsm"].item() == pytest.approx(share * full)
+
+
+def test_the_target_never_enters_source_only(
+    batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> None:
+    """Not even through the statistics of batch normalisation."""
+    source, labels, target = batch
+    means = []
+    for moved in (target, target + 100.0):
+        made = objective("source_only")
+        made(source, labels, moved, 0.5)
+        means.append(made.network.bottleneck[1].running_mean.clone())
+    assert means[0].equal(means[1])
