@@ -73,5 +73,8 @@ def test_the_target_never_enters_source_only(
     for moved in (target, target + 100.0):
         made = objective("source_only")
         made(source, labels, moved, 0.5)
-        means.append(made.network.state_dict()["bottleneck.1.running_mean"])
+        norm = made.network.bottleneck[1]
+        assert isinstance(norm, nn.BatchNorm1d)
+        assert norm.running_mean is not None
+        means.append(norm.running_mean.clone())
     assert means[0].equal(means[1])

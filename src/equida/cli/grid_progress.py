@@ -21,7 +21,7 @@ REFRESH = 0.5
 
 
 class GridProgress:
-    """On a terminal the table and a line below it, both kept up to date; otherwise a line for each
+    """On a terminal a line and the table below it, both kept up to date; otherwise a line for each
     run that ends. All of it on standard error.
     """
 
@@ -91,7 +91,8 @@ class GridProgress:
         return rich_table(self.table(), self.console.width, notes=False)
 
     def _render(self) -> RenderableType:
-        return Group(self.shown, Text(self.line(), style="cyan"))
+        # On top: a table that is longer than the terminal is cut off below.
+        return Group(Text(self.line(), style="cyan"), self.shown)
 
     def line(self) -> str:
         """Runs done, running and failed, and the time left."""

@@ -127,6 +127,7 @@ def draw_tsne(setting: Setting, task: str, seed: int, folder: Path) -> list[str]
                 f" discriminability {figures['discriminability']:.2f}"
             )
             axis.set(xticks=[], yticks=[])
+            axis.spines[:].set(visible=True, color="0.8")
         title = BENCHMARKS[setting.benchmark].title
         figure.suptitle(f"{title} {heading(task)}, seed {seed}: colour is the predicted class")
         return save(figure, folder, "tsne")
