@@ -100,7 +100,7 @@ def test_a_file_without_tensors(tmp_path: Path) -> None:
         (lambda s: s.update(x=torch.ones(1)), r"1 are unknown \(first: 'x'\)"),
         (
             lambda s: s.update({"layers.0.bias": torch.ones(7)}),
-            r"1 have another shape \(first: 'layers.0.bias' is \(7,\), expected \(20,\)\)",
+            r"1 have another shape \(first: 'layers.0.bias' is \(7,\), expected \(8,\)\)",
         ),
     ],
 )

@@ -55,16 +55,21 @@ def _through_gram(logits: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     U V^T = (P P^T)^(-1/2) P = P (P^T P)^(-1/2). Squaring costs half of the digits, which float64
     has to spare for a float32 result.
     """
-    exact = logits.softmax(1, dtype=torch.float64)
+    probs = logits.softmax(1)
+    exact = probs.double()
     tall = exact.shape[0] > exact.shape[1]
     values, vectors = torch.linalg.eigh(exact.mT @ exact if tall else exact @ exact.mT)
+    # A large product is as good in float32 unless P is all but singular, where the higher floor
+    # keeps rounding from being blown up.
+    large = probs.numel() > 2**16
     # The floor fades out the directions below the noise of the squared matrix: of the subgradients
     # in the null space of P, 0 is the one that every machine agrees on.
-    inverse = values.clamp_min(1e-14 * exact.shape[0]).rsqrt() * scale
-    root = (vectors * inverse) @ vectors.mT
-    by_probs = exact @ root if tall else root @ exact
-    gradient = through_softmax(by_probs.to(logits.dtype), exact.to(logits.dtype))
-    return (values @ inverse).to(logits.dtype), gradient
+    floor = (1e-11 if large else 1e-14) * probs.shape[0]
+    inverse = values.clamp_min(floor).rsqrt() * scale
+    factor = probs if large else exact
+    root = ((vectors * inverse) @ vectors.mT).to(factor.dtype)
+    by_probs = (factor @ root if tall else root @ factor).to(probs.dtype)
+    return (values @ inverse).to(probs.dtype), through_softmax(by_probs, probs)
 
 
 def _explained(error: Exception, logits: Tensor) -> Exception:
