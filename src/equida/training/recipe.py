@@ -123,8 +123,8 @@ RECIPES.add(
 # learning rate is the middle of 0.02, 0.03 and 0.05, after a look at target accuracy (source only,
 # NSM and BNM, mostly seed 0): lower was worse on M2U, higher on U2M. So figures on digits show how
 # methods behave; they are no fair estimate. Last step, mean of seeds 0 to 2, M2U and U2M: source
-# only 73.1 and 51.7 %, MaxSquare 70.3 and 50.8, BNM 89.2 and 59.8, CWSM 88.5 and 62.7, NSM 90.9
-# and 65.8, in 6 to 10 s of one core.
+# only 69.6 and 52.4 %, MaxSquare 69.0 and 53.7, BNM 90.7 and 60.5, CWSM 88.7 and 63.0, NSM 90.9
+# and 63.8, in 6 to 10 s of one core.
 RECIPES.add(
     "digits",
     Recipe(
