@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from equida.alignment import (
@@ -62,17 +63,13 @@ class CDAN(Method):
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
         reversal = warm_up(progress)
-        of_source = self._discriminate(source, reversal)
-        of_target = self._discriminate(target, reversal)
+        features = reverse_gradient(torch.cat([source.features, target.features]), reversal)
+        probs = torch.cat([source.logits, target.logits]).detach().softmax(1)
+        joint = self.map(features, probs) if self.map else multilinear_map(features, probs)
+        sizes = [len(source.logits), len(target.logits)]
+        of_source, of_target = self.discriminator(joint).split(sizes)
         weights: list[Tensor | None] = [None, None]
         if self.config.entropy:
             weights = [certainty_weights(x.logits, reversal) for x in (source, target)]
         value = domain_loss(of_source, of_target, *weights)
         return {"domain": self.config.trade_off * value}
-
-    def _discriminate(self, output: Output, reversal: float) -> Tensor:
-        features = reverse_gradient(output.features, reversal)
-        probs = output.logits.detach().softmax(1)
-        joint = self.map(features, probs) if self.map else multilinear_map(features, probs)
-        logits: Tensor = self.discriminator(joint)
-        return logits

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from equida.alignment import Discriminator, domain_loss, reverse_gradient, warm_up
@@ -39,7 +40,7 @@ class DANN(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        reversal = warm_up(progress)
-        of_source = self.discriminator(reverse_gradient(source.features, reversal))
-        of_target = self.discriminator(reverse_gradient(target.features, reversal))
+        both = torch.cat([source.features, target.features])
+        domains = self.discriminator(reverse_gradient(both, warm_up(progress)))
+        of_source, of_target = domains.split([len(source.features), len(target.features)])
         return {"domain": self.config.trade_off * domain_loss(of_source, of_target)}
