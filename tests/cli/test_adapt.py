@@ -42,6 +42,17 @@ def on(toy: Path) -> list[str]:
     return ["-s", f"{toy}:a", "-t", f"{toy}:b", "--quiet"]
 
 
+def test_a_log_file_shows_progress(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [*on(toy)[:-1], *SMALL, "--iterations", "9"]
+    assert main(["adapt", *argv, "--out", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"step {step} of 9" for step in (3, 6, 9)]
+    assert all(" acc " in line and " ce " in line for line in lines)
+    assert [line.endswith(" left") for line in lines] == [True, True, False]
+
+
 def test_features_of_two_domains(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

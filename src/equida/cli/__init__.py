@@ -10,6 +10,7 @@ import importlib
 import inspect
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TypeVar
@@ -77,12 +78,17 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            about = inspect.cleandoc(arguments.__doc__ or "")
+            about = _examples_apart(inspect.cleandoc(arguments.__doc__ or ""))
             return tyro.cli(arguments, prog=f"equida {verb}", description=about, args=argv)
     except SystemExit as stop:
         if not stop.code:
             raise
         raise InputError(f"{_one_line(complaint.getvalue())}; see equida {verb} --help") from None
+
+
+def _examples_apart(text: str) -> str:
+    """Each command of the text in a paragraph of its own, as tyro fills up lines."""
+    return re.sub(r"(?<=[^\n])\n(?=equida )", "\n\n", text)
 
 
 def _one_line(box: str) -> str:

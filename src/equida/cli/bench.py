@@ -189,7 +189,7 @@ def warn_of_time(arguments: Any, task: "Task", backbone: str) -> None:
 
     from equida.cli.adapt import say
     from equida.cli.flags import overrides
-    from equida.training.estimate import estimate
+    from equida.training.estimate import duration, estimate
     from equida.training.recipe import recipe
 
     if torch.cuda.is_available() or arguments.cluster:
@@ -198,8 +198,9 @@ def warn_of_time(arguments: Any, task: "Task", backbone: str) -> None:
     chosen = recipe(arguments.recipe or "paper", overrides(arguments.training))
     times = estimate(backbone, weights, len(task.source) + len(task.target), chosen)
     say(
-        f"no GPU: each run that trains all of {backbone} takes about {times.fine_tuning};"
-        f" with --features the first takes about {times.features}, further ones seconds"
+        f"no GPU: each run that trains all of {backbone} takes about"
+        f" {duration(times.fine_tuning)}; with --features the first takes about"
+        f" {duration(times.features)}, further ones seconds"
     )
 
 
