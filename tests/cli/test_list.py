@@ -83,3 +83,15 @@ def test_recipes_with_every_field(capsys: pytest.CaptureFixture[str]) -> None:
     assert "weight_decay 0.001: On all parameters." in out
     assert main(["list", "recipes", "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)) == list(RECIPES)
+
+
+def test_data_sets_with_domains_and_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "datasets"]) == 0
+    out = capsys.readouterr().out
+    assert "Office-31: 4,110 images, 31 classes" in out
+    assert "domains: A (Amazon, 2,817), D (DSLR, 498), W (Webcam, 795)" in out
+    assert "tasks: A2W, D2W, W2D, A2D, D2A, W2A" in out
+    assert main(["list", "datasets", "visda2017"]) == 0
+    out = capsys.readouterr().out
+    assert "classes: aeroplane, bicycle, bus, car" in out
+    assert "get train.tar and validation.tar" in out

@@ -28,7 +28,7 @@ VERBS = {
     "rerun": "do a run again from its record and say whether the result is the same",
     "features": "compute features of every image once, into one memory-mapped file",
     "doctor": "check a data set or this installation, and say what to do",
-    "list": "methods and recipes by name, with defaults, ranges and references",
+    "list": "methods, recipes and data sets by name, with defaults, ranges, references",
     "report": "one self-contained page of all runs: tables, curves, mistakes",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }

@@ -1,4 +1,4 @@
-"""`equida list methods|recipes`: what can be chosen by name."""
+"""`equida list methods|recipes|datasets`: what can be chosen by name."""
 
 import dataclasses
 import json
@@ -15,17 +15,19 @@ from equida.errors import InputError
 from equida.registry import Registry
 
 if typing.TYPE_CHECKING:
+    from equida.data import Benchmark
     from equida.methods import Description, Hyperparameter
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show methods or recipes by name, with their idea, defaults, ranges and reference."""
+    """Show what can be chosen by name: methods with idea, defaults, ranges and reference; recipes;
+    data sets."""
 
     what: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="WHAT")]]
-    """What to list: methods or recipes."""
+    """What to list: methods, recipes or datasets."""
     name: tyro.conf.Positional[Annotated[str | None, tyro.conf.arg(metavar="NAME")]] = None
-    """Only this one, or these (`a+b`), with the meaning of each hyper-parameter."""
+    """Only this one, or these (`a+b`), with all that is known of it."""
     json: bool = False
     """Print JSON for programs instead of text for people."""
 
@@ -149,4 +151,38 @@ IDEAS = {
     "digits": "A small network on images of digits, from scratch.",
 }
 
-LISTINGS: dict[str, Callable[[], Listing]] = {"methods": methods, "recipes": recipes}
+
+def datasets() -> Listing:
+    from equida.data import BENCHMARKS
+
+    return Listing(
+        {name: _dataset_item(BENCHMARKS[name]) for name in BENCHMARKS},
+        "`equida list datasets NAME` says where to get one and its classes; "
+        "`equida doctor NAME --data DIR` checks it.",
+    )
+
+
+def _dataset_item(benchmark: "Benchmark") -> Item:
+    images = sum(domain.images for domain in benchmark.domains)
+    domains = ", ".join(f"{d.key} ({d.title}, {d.images:,})" for d in benchmark.domains)
+    tasks = f"tasks: {', '.join(benchmark.tasks)}"
+    return Item(
+        f"{benchmark.title}: {images:,} images, {len(benchmark.classes)} classes",
+        [f"domains: {domains}", tasks],
+        [
+            f"domains: {domains}",
+            tasks,
+            f"classes: {', '.join(benchmark.classes)}",
+            f"metric: {benchmark.metric}",
+            "get it: " + " ".join(filter(None, (benchmark.page, benchmark.obtain))),
+            f"expected: {benchmark.layout}",
+        ],
+        dataclasses.asdict(benchmark),
+    )
+
+
+LISTINGS: dict[str, Callable[[], Listing]] = {
+    "methods": methods,
+    "recipes": recipes,
+    "datasets": datasets,
+}
