@@ -53,6 +53,17 @@ def test_a_log_file_shows_progress(
     assert [line.endswith(" left") for line in lines] == [True, True, False]
 
 
+def test_folders_of_one_name_are_told_apart_by_their_parents(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("photos", "drawings"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "images").symlink_to(pictures / name, target_is_directory=True)
+    pair = ["-s", str(tmp_path / "photos/images"), "-t", str(tmp_path / "drawings/images")]
+    assert main(["adapt", *pair, *TINY, "--out", str(tmp_path / "run")]) == 0
+    assert "nsm on photos2drawings, seed 0" in capsys.readouterr().out
+
+
 def test_features_of_two_domains(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,8 @@ def open_task(where: TaskSource, classes: tuple[str, ...] | None = None) -> tupl
         name: str | None = opened.name
         source, target = opened.source, opened.target
     elif where.source:
-        name, source, target = None, open_path(where.source), open_path(where.target)
+        source, target = open_path(where.source), open_path(where.target)
+        name = _name(where.source, where.target) if source.name == target.name else None
     else:
         target = open_path(where.target)
         target = target if target.labels is not None else target.relabel(classes or (), None)
@@ -36,3 +37,9 @@ def open_path(path: str) -> Domain:
     if colon and file and not Path(path).exists():
         return open_domain(file, domain=domain)
     return open_domain(path)
+
+
+def _name(source: str, target: str) -> str | None:
+    """A task's name by the last parts of its paths that differ: amazon/images, webcam/images."""
+    pairs = zip(reversed(Path(source).parts), reversed(Path(target).parts), strict=False)
+    return next((f"{one}2{other}" for one, other in pairs if one != other), None)
