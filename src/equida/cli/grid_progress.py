@@ -65,6 +65,8 @@ class GridProgress:
     def __exit__(self, *reason: object) -> None:
         if self.live:
             self.live.stop()
+        if not self.quiet and (ended := self.finished + self.failed):
+            self._say(f"{ended} runs in {clock(time.monotonic() - self.started)}")
 
     def ended(self, outcome: Outcome) -> None:
         """A run has ended."""
