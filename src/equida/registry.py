@@ -33,7 +33,7 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         if name in self._entries:
             return self._entries[name]
-        close = difflib.get_close_matches(name, self._entries, n=1)
+        close = difflib.get_close_matches(name.lower(), self._entries, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         known = ", ".join(self._entries)
         raise InputError(f"{self.kind} {name!r} does not exist{hint} Known: {known}")

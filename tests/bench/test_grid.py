@@ -49,13 +49,13 @@ def test_a_run_has_one_name_however_it_is_asked_for() -> None:
     assert [r.folder for r in plan(shown, Path("x"))] == [r.folder for r in plan(GRID, Path("x"))]
 
 
-def test_features_inside_the_folder_of_runs_move_with_it(tmp_path: Path) -> None:
+def test_data_count_by_content_not_by_place() -> None:
     names = []
-    for name in ("here", "there"):
-        root = tmp_path / name
-        grid = dataclasses.replace(GRID, data=str(root.resolve() / "features.safetensors"))
-        names.append([run.folder.name for run in plan(grid, root)])
+    for place, digest in (("/here", "1"), ("/there", "1"), ("/here", "2")):
+        grid = dataclasses.replace(GRID, data=place, data_sha256=digest)
+        names.append([run.folder.name for run in plan(grid, Path("runs"))])
     assert names[0] == names[1]
+    assert not set(names[0]) & set(names[2])
 
 
 def test_names_in_lists() -> None:

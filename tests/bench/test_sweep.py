@@ -43,6 +43,11 @@ def test_methods_are_varied_by_what_they_have() -> None:
     assert len([v for v in found if v.method == "nsm"]) == 4
 
 
+def test_a_name_that_is_given_twice_has_the_values_of_both() -> None:
+    sweeps = [parse_sweep(text) for text in ("r=0.5", "r=1,0.5")]
+    assert [v.shown["r"] for v in variants(["cwsm"], sweeps, None)] == [0.5, 1.0]
+
+
 def test_a_sweep_may_name_one_method_or_the_recipe() -> None:
     found = variants(["cwsm", "nsm"], [parse_sweep("nsm.r=0.5,1")], None)
     assert [v.title for v in found] == ["CWSM", "NSM (nsm.r=0.5)", "NSM (nsm.r=1)"]

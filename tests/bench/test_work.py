@@ -10,7 +10,7 @@ import pytest
 
 from equida.bench.grid import Grid, Planned, plan
 from equida.bench.sweep import Variant
-from equida.bench.work import MOST_ATTEMPTS, do_run
+from equida.bench.work import MOST_ATTEMPTS, do_run, is_finished
 from equida.training.folder import RunFolder
 
 QUICK = {"iterations": 4, "evaluate_every": 2, "bottleneck": 4, "batch_size": 8}
@@ -88,7 +88,16 @@ def test_two_processes_never_do_the_same_run(planned: Callable[..., Planned]) ->
         second.join(0.3)
         assert second.is_alive()
         # What the other process would have left.
-        RunFolder(run.folder).write_json("result.json", {})
+        RunFolder(run.folder).write_json("result.json", {"last": {}})
     second.join(20)
     assert not second.is_alive()
     assert not (run.folder / "config.json").exists()
+
+
+def test_a_result_that_cannot_be_read_is_made_again(planned: Callable[..., Planned]) -> None:
+    run = planned()
+    for damage in ("{", "[]", "{}"):
+        RunFolder(run.folder).write_text("result.json", damage)
+        assert not is_finished(run.folder)
+        assert do_run(run.config, str(run.folder)).failure is None
+        assert is_finished(run.folder)

@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 import subprocess
 import typing
 from collections.abc import Callable
@@ -274,6 +275,69 @@ def test_two_folders_of_images(
     before, after = (load_file(f / "model.safetensors") for f in (out, tmp_path / "further"))
     assert after["network.classifier.weight"].equal(before["network.classifier.weight"])
     assert not after["network.backbone.0.weight"].equal(before["network.backbone.0.weight"])
+
+
+@pytest.mark.parametrize("way", [[], ["--features"]])
+def test_a_folder_with_a_run_on_other_data_is_left_alone(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], way: list[str]
+) -> None:
+    pair = [tmp_path / name for name in ("photos", "drawings")]
+    for folder in pair:
+        shutil.copytree(pictures / folder.name, folder)
+    out = tmp_path / "run"
+    argv = [*TINY, *way, "--out", str(out)]
+    assert main(["adapt", "-s", str(pair[0]), "-t", str(pair[1]), *argv]) == 0
+    before = {file: file.read_bytes() for file in out.iterdir()}
+    refused = f"{out} holds a run on other data; choose another --out"
+    assert refused in error_of(capsys, "-s", str(pair[1]), "-t", str(pair[0]), *argv)
+    next(pair[1].glob("*/0.jpg")).unlink()
+    assert refused in error_of(capsys, "-s", str(pair[0]), "-t", str(pair[1]), *argv)
+    said = error_of(capsys, "--from", str(out), "-t", str(pair[1]), "--out", str(out), "--quiet")
+    assert "is the run to start from" in said
+    assert {file: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_one_process_at_a_time(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with folders.RunFolder(tmp_path / "run").alone():
+        said = error_of(capsys, *on(toy), *SMALL, "--out", str(tmp_path / "run"))
+    assert "another process is at work in" in said
+
+
+def test_a_run_goes_on_with_as_many_processes(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = [*on(toy), *SMALL, "--out", str(tmp_path / "run")]
+    plain, calls = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        plain(descriptor)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", fsync)
+        error_of(capsys, *argv)
+    said = error_of(capsys, *argv, "--devices", "2", "--accelerator", "cpu")
+    assert "was started on 1 processes, not on 2; go on with --devices 1" in said
+
+
+def test_an_image_that_breaks_in_a_worker_is_one_line(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its header and its end are sound, so that only decoding finds it."""
+    target = tmp_path / "drawings"
+    shutil.copytree(pictures / "drawings", target)
+    broken = next(target.glob("*/1.jpg"))
+    content = broken.read_bytes()
+    middle = len(content) * 2 // 3
+    broken.write_bytes(content[:middle] + b"\xff\xc4\xff" * 20 + content[-2:])
+    argv = ["-s", str(pictures / "photos"), "-t", str(target), *TINY[:-3], "--workers", "2"]
+    said = error_of(capsys, *argv, "--batch-size", "12", "--quiet", "--out", str(tmp_path / "run"))
+    assert str(broken) in said
+    assert "Traceback" not in said
 
 
 def test_ten_crops_are_averaged(pictures: Path, tmp_path: Path) -> None:

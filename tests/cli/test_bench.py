@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,10 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import equida
 from equida.cli import main
+from equida.cli.features import Network
+from equida.data.benchmarks import BENCHMARKS
 from equida.training.progress import Progress
 
 QUICK = ["--bottleneck", "4", "--batch-size", "8", "--jobs", "1"]
@@ -54,6 +58,71 @@ def test_finished_runs_are_not_repeated_and_a_changed_recipe_is_a_new_run(
     assert bench("--methods", "nsm", "--tasks", "A2W", "--seeds", "1", "--iterations", "3") == 0
     assert before.items() <= results(tmp_path / "runs").items()
     assert len(results(tmp_path / "runs")) == 9
+
+
+def test_other_data_in_the_same_place_are_other_runs(
+    bench: Bench, toy_office: Path, tmp_path: Path
+) -> None:
+    words = ["--methods", "nsm", "--tasks", "A2W", "--seeds", "1", *SHORT]
+    assert bench(*words) == 0
+    with np.load(toy_office) as stored:
+        arrays: dict[str, Any] = {name: stored[name] for name in stored.files}
+    key = next(name for name in arrays if name.endswith("_x"))
+    arrays[key] = arrays[key] + 1
+    np.savez(toy_office, **arrays)
+    assert bench(*words) == 0
+    assert len(results(tmp_path / "runs")) == 2
+
+
+def test_features_are_computed_once_for_all_runs(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of images in Office-31's layout, by two calls with different methods."""
+    data, out = tmp_path / "office31", tmp_path / "runs"
+    for number, domain in enumerate(("amazon", "dslr", "webcam")):
+        for name in BENCHMARKS["office31"].classes:
+            folder = data / domain / "images" / name
+            folder.mkdir(parents=True)
+            picture = pictures / ("photos" if number else "drawings") / "blue" / f"{number}.jpg"
+            shutil.copy(picture, folder / "frame_0001.jpg")
+    words = ["bench", "office31", "--data", str(data), "--features", "--out", str(out), "--seeds"]
+    words += ["1", "--tasks", "A2W,D2W", "--backbone", "tiny_backbone:net", *QUICK, *SHORT]
+    batches: list[int] = []
+    plain = Network.__call__
+
+    def counted(self: Network, x: Any) -> Any:
+        batches.append(len(x))
+        return plain(self, x)
+
+    monkeypatch.setattr(Network, "__call__", counted)
+    assert main([*words, "--methods", "source_only,nsm"]) == 0
+    computed = sum(batches)
+    assert 3 <= computed <= 3 * 31  # images with the same bytes may share their features
+    assert main([*words, "--methods", "cwsm"]) == 0
+    assert sum(batches) == computed
+    assert len(results(out)) == 6
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_grid(toy_office: Path, tmp_path: Path, end: signal.Signals) -> None:
+    """Also where the grid's own process alone is told to end."""
+    command = [sys.executable, "-m", "equida", "bench", "office31", "--data", str(toy_office)]
+    command += ["--out", str(tmp_path / "runs"), "--methods", "nsm,bnm", *QUICK[:-1], "2"]
+    environment = os.environ | {"PYTHONPATH": str(Path(equida.__file__).parents[1])}
+    process = subprocess.Popen(
+        [*command, "--iterations", "1000000"], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while len(list((tmp_path / "runs").glob("*/running.json"))) < 2:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(end)
+    # The pipe is closed when the last of its workers is gone.
+    _, said = process.communicate(timeout=60)
+    if end == signal.SIGTERM:
+        assert process.returncode == 143
+        assert "equida: interrupted; the same command goes on from here" in said
 
 
 def test_the_table_is_printed_and_written_in_every_format(
@@ -165,6 +234,9 @@ def test_a_killed_grid_goes_on_where_it_was(
     ("words", "said"),
     [
         (["--methods", "nms"], "did you mean 'nsm'"),
+        (["--methods", "NSM"], "did you mean 'nsm'"),
+        (["--format", "html"], "'rich', 'md', 'tex', 'csv', 'json')"),
+        (["--backbone", "resnet50"], "holds features; leave it out"),
         (["--tasks", "A2X"], "no task 'A2X'"),
         (["--select", "best"], "--select is 'best'"),
         (["--sweep", "q=1"], "--sweep q"),

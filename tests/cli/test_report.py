@@ -1,8 +1,10 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from equida.bench.store import read_runs
 from equida.cli import main
 from equida.training.config import RunConfig
 from equida.training.recipe import Recipe
@@ -44,7 +46,21 @@ def test_bad_input_is_one_line(
     assert said.count("\n") == 1
 
 
-def test_a_damaged_run_is_named(unfinished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (unfinished / "one" / "config.json").write_text("{")
-    assert main(["report", str(unfinished), "--quiet"]) == 2
-    assert "config.json is damaged" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("config.json", "{", "config.json is damaged"),
+        ("config.json", "[]", "config.json is not one of this version"),
+        ("config.json", '{"name": "of something else"}', "config.json is not one of this version"),
+        ("result.json", "{}", "result.json is not one of a run"),
+    ],
+)
+def test_a_damaged_run_is_named_and_left_out(
+    unfinished: Path, caplog: pytest.LogCaptureFixture, file: str, text: str, reason: str
+) -> None:
+    other = unfinished / "two"
+    shutil.copytree(unfinished / "one", other)
+    (other / file).write_text(text)
+    assert [run.path.name for run in read_runs(unfinished)] == ["one"]
+    assert f"left out: {other}: " in caplog.text
+    assert reason in caplog.text

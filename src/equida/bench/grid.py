@@ -34,6 +34,8 @@ class Grid:
     extractor: Mapping[str, str] | None = None
     """What made the features, where the data are features."""
     skip_unreadable: bool = False
+    data_sha256: str = ""
+    """Digest of the data, so that other data in the same place are other runs."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,13 @@ def _planned(grid: Grid, variant: Variant, task: str, seed: int, root: Path) -> 
         backbone=grid.backbone,
         weights=grid.weights,
         extractor=grid.extractor,
+        data_sha256=grid.data_sha256,
         seed=seed,
     )
-    return Planned(variant, task, seed, config, root / folder_name(config, variant, root))
+    return Planned(variant, task, seed, config, root / folder_name(config, variant))
 
 
-def folder_name(config: RunConfig, variant: Variant, root: Path) -> str:
+def folder_name(config: RunConfig, variant: Variant) -> str:
     """A readable name that ends in a digest of everything that the result depends on."""
     assert config.task is not None
     task = f"{config.task.source}2{config.task.target}"
@@ -89,19 +92,17 @@ def folder_name(config: RunConfig, variant: Variant, root: Path) -> str:
     words = [str(config.benchmark), task, variant.method, values, f"seed{config.seed}"]
     readable = "-".join(word.strip(" ()").replace(", ", "-") for word in words if word)
     safe = "".join(c if c.isalnum() or c in "-_+.=" else "_" for c in readable)
-    return f"{safe}-{fingerprint(config, root)}"
+    return f"{safe}-{fingerprint(config)}"
 
 
-def fingerprint(config: RunConfig, root: Path) -> str:
+def fingerprint(config: RunConfig) -> str:
     """Ten letters that differ wherever two configs do.
 
-    Data inside `root` are named relative to it, so that a folder of runs can be moved.
+    Data count by their digest, not by their place, so that they and the folder of runs can be
+    moved.
     """
     assert config.task is not None
-    data = config.task.data
-    if data and Path(data).is_relative_to(root.resolve()):
-        data = Path(data).relative_to(root.resolve()).as_posix()
-    task = dataclasses.replace(config.task, data=data)
+    task = dataclasses.replace(config.task, data=None if config.data_sha256 else config.task.data)
     line = dataclasses.replace(config, task=task).digest()
     return hashlib.sha256(line.encode()).hexdigest()[:10]
 

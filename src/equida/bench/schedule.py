@@ -75,7 +75,7 @@ def _round(planned: Sequence[Planned], workers: Workers, parallel: Any) -> Itera
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     tasks = (
-        delayed(do_run)(run.config, str(run.folder), number, workers.threads)
+        delayed(do_run)(run.config, str(run.folder), number, workers.threads, os.getpid())
         for number, run in enumerate(planned)
     )
     with contextlib.suppress(BrokenProcessPool):

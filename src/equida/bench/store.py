@@ -1,6 +1,7 @@
 """Reading a folder of runs: whoever wants results reads these files."""
 
 import json
+import logging
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,8 @@ from torch import Tensor
 from equida.errors import InputError
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,19 +54,26 @@ class Run:
 
 
 def read_runs(root: Path) -> list[Run]:
-    """Every run below `root`, in order of their folders."""
+    """Every run below `root`, in order of their folders.
+
+    A folder whose files cannot be understood is left out with a warning, so that it does not stand
+    in the way of the others.
+    """
     if not root.is_dir():
         raise InputError(f"{root} is not a folder; expected one with runs, made by equida bench")
     runs = []
     for file in sorted(root.rglob("config.json")):
-        folder = RunFolder(file.parent)
-        failed = folder.read_json("failed.json")
-        runs.append(
-            Run(
-                file.parent,
-                RunConfig.from_json(folder.read_json("config.json")),
-                folder.read_json("result.json"),
-                failed["reason"] if failed else None,
-            )
-        )
+        try:
+            runs.append(_run(RunFolder(file.parent)))
+        except InputError as error:
+            LOG.warning("left out: %s: %s", file.parent, error)
     return runs
+
+
+def _run(folder: RunFolder) -> Run:
+    result = folder.read_json("result.json")
+    if result is not None and not {"task", "last", "picks"} <= set(result):
+        raise InputError("result.json is not one of a run")
+    failed = folder.read_json("failed.json")
+    config = RunConfig.from_json(folder.read_json("config.json"))
+    return Run(folder.path, config, result, failed["reason"] if failed else None)

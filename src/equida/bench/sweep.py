@@ -121,6 +121,7 @@ def variants(
     A method without a hyper-parameter of that name is not varied by it; a sweep that concerns none
     of the methods is an error.
     """
+    sweeps = _merged(sweeps)
     used: set[str] = set()
     found: dict[tuple[Any, ...], Variant] = {}
     for method in methods:
@@ -139,6 +140,14 @@ def variants(
                 f" the methods have {', '.join(fields) or 'none'}"
             )
     return list(found.values())
+
+
+def _merged(sweeps: Sequence[Sweep]) -> list[Sweep]:
+    """One sweep for each name, with the values of all that have it."""
+    values: dict[str, list[Any]] = {}
+    for sweep in sweeps:
+        values.setdefault(sweep.name, []).extend(sweep.values)
+    return [Sweep(name, tuple(dict.fromkeys(many))) for name, many in values.items()]
 
 
 def make_variant(method: str, chosen: Mapping[str, Any], benchmark: str | None) -> Variant:

@@ -4,14 +4,12 @@ Beside a run's own files there may be `failed.json` (why it failed; it is tried 
 call), `running.json` (who is at it) and `lock`, which keeps two processes from doing the same run.
 """
 
-import contextlib
 import functools
 import json
 import os
 import socket
 import threading
 import traceback
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from equida.data import Task
 from equida.errors import InputError
 from equida.training.config import RunConfig, TaskSource
 from equida.training.folder import RunFolder
+from equida.training.parent import end_with
 
 ONE_AT_A_TIME = threading.Lock()
 """Threads of a cluster's worker share torch's random numbers: two runs at once would not be the
@@ -36,7 +35,9 @@ class Outcome:
     failure: str | None = None
 
 
-def do_run(config: RunConfig, folder: str, number: int = 0, threads: int = 0) -> Outcome:
+def do_run(
+    config: RunConfig, folder: str, number: int = 0, threads: int = 0, grid: int = 0
+) -> Outcome:
     """Do a run unless it is finished already; a failure is recorded, not raised.
 
     Args:
@@ -44,12 +45,15 @@ def do_run(config: RunConfig, folder: str, number: int = 0, threads: int = 0) ->
         folder: where it is written; an unfinished run there goes on.
         number: which run of the grid it is; several GPUs share the work by it.
         threads: of torch in this process; 0 leaves them as they are.
+        grid: the process that does the grid; its own workers end when it does.
     """
     path = Path(folder)
+    end_with(grid)
     try:
         run = RunFolder(path)
-        with ONE_AT_A_TIME, _alone(path):
-            if (path / "result.json").exists():
+        # A worker outlives a killed grid for a moment.
+        with ONE_AT_A_TIME, run.alone(wait=True):
+            if is_finished(path):
                 return Outcome(folder)
             failure = _attempt(config, run, number, threads)
             if failure is None:
@@ -61,6 +65,20 @@ def do_run(config: RunConfig, folder: str, number: int = 0, threads: int = 0) ->
             return Outcome(folder, failure["reason"] if failure else None)
     except (InputError, OSError) as error:
         return Outcome(folder, str(error))
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the run there has a result that can be read; one that cannot is removed."""
+    file = folder / "result.json"
+    try:
+        if isinstance(json.loads(file.read_text()).get("last"), dict):
+            return True
+    except FileNotFoundError:
+        return False
+    except (ValueError, AttributeError):
+        pass
+    file.unlink()
+    return False
 
 
 def _attempt(config: RunConfig, run: RunFolder, number: int, threads: int) -> dict[str, Any] | None:
@@ -116,19 +134,3 @@ def attempts(folder: Path) -> int:
         return int(json.loads((folder / "running.json").read_text())["attempts"])
     except (OSError, ValueError, KeyError):
         return 0
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process of this machine does the same run.
-
-    A worker outlives a killed grid until its run is done; the system drops the lock of a dead one.
-    """
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        yield
-        return
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -6,11 +6,13 @@ help), and `run(arguments) -> int`, whose result is the exit code.
 
 import contextlib
 import difflib
+import errno
 import importlib
 import inspect
 import io
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TypeVar
@@ -33,22 +35,46 @@ VERBS = {
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
+RESUMABLE = ("adapt", "bench", "features")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0 done, 1 not achieved, 2 bad input."""
+    # Who asks the process to end (a scheduler, a container) gets the orderly end of Ctrl-C.
+    with contextlib.suppress(ValueError):  # in another thread than the main one
+        signal.signal(signal.SIGTERM, _terminated)
     try:
         # Not list(...): the verb `list` is an attribute of this package once it is imported.
-        return _dispatch([*(sys.argv[1:] if argv is None else argv)])
+        code = _dispatch([*(sys.argv[1:] if argv is None else argv)])
+        sys.stdout.flush()
+        return code
     except InputError as error:
         print(f"equida: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("equida: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader (`| head`) has gone; what is left in the buffer must not raise at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt as stop:
+        given = sys.argv[1:] if argv is None else argv
+        further = "; the same command goes on from here" if given[0] in RESUMABLE else ""
+        print(f"equida: interrupted{further}", file=sys.stderr)
+        return 143 if stop.args else 130
+    except BrokenPipeError:  # the reader (`| head`) has gone
+        _drop_output()
         return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise
+        where = f" {error.filename}" if error.filename else ""
+        print(f"equida: cannot write{where}: {error.strerror}; free some space", file=sys.stderr)
+        _drop_output()
+        return 2
+
+
+def _drop_output() -> None:
+    """What is left in the buffer must not raise at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _terminated(number: int, frame: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -98,8 +124,12 @@ def _one_line(box: str) -> str:
     _title, *lines = [line for line in stripped if any(map(str.isalnum, line))]
     said = lines[0].rstrip(".")
     if said.startswith("Missing from"):
-        missing = [line.split()[0] for line in lines if line.startswith("--") or line.isupper()]
+        options = [line for line in lines if line.startswith("-") or line.isupper()]
+        missing = [next((w for w in o.split() if w[:2] == "--"), o.split()[0]) for o in options]
         said = "missing: " + ", ".join(dict.fromkeys(missing)) if missing else said.rstrip(":")
+    elif said.count("(") > said.count(")"):
+        # A list of choices that the frame has broken.
+        said = f"{said} {lines[1]}".rstrip(".")
     if "Perhaps you meant:" in lines:
         meant = lines[lines.index("Perhaps you meant:") + 1].split()
         option = next(word for word in meant if word.startswith("--"))

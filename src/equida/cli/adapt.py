@@ -1,5 +1,6 @@
 """`equida adapt`: a classifier for the target, from labelled source data or a finished run."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -77,24 +78,28 @@ def run(arguments: Any) -> int:
     """Do the run and print what came out."""
     from equida.cli.outcome import print_result
     from equida.cli.watch import watch
+    from equida.training.folder import RunFolder
     from equida.training.launch import launch
 
     plan = make_plan(arguments)
     done = plan.result()
     if done is None:
-        done = launch(
-            plan.config,
-            plan.folder,
-            devices=arguments.devices,
-            num_nodes=arguments.num_nodes,
-            accelerator=arguments.accelerator,
-            watch=partial(
-                watch,
-                folder=plan.folder,
-                tensorboard=arguments.tensorboard,
-                quiet=arguments.quiet,
-            ),
-        )
+        # Several machines may share the folder, and all of them are at work in it.
+        shared = arguments.num_nodes > 1
+        with contextlib.nullcontext() if shared else RunFolder(plan.folder).alone():
+            done = launch(
+                plan.config,
+                plan.folder,
+                devices=arguments.devices,
+                num_nodes=arguments.num_nodes,
+                accelerator=arguments.accelerator,
+                watch=partial(
+                    watch,
+                    folder=plan.folder,
+                    tensorboard=arguments.tensorboard,
+                    quiet=arguments.quiet,
+                ),
+            )
     else:
         say(f"{plan.folder} is finished already; this is its result")
     print_result(done, plan.folder)
@@ -135,6 +140,8 @@ def make_plan(arguments: Any) -> Plan:
     from equida.data import ArrayDomain
     from equida.training.config import RunConfig
     from equida.training.folder import RunFolder
+    from equida.training.identity import data_sha256
+    from equida.training.launch import check_shares
     from equida.training.restore import classes_of, finished
     from equida.training.tasks import open_task
 
@@ -146,10 +153,13 @@ def make_plan(arguments: Any) -> Plan:
     RunConfig(
         arguments.method, drafted, where, hyper, initial=str(initial) if initial else None
     ).check()
+    check_shares(drafted.batch_size, arguments.devices, arguments.num_nodes)
     task, left_out = open_task(where, classes_of(initial) if initial else None)
     for name, reason in left_out:
         say(f"left out: {name}: {reason}")
     folder = Path(arguments.out or default_folder(task.name, arguments))
+    given, identity = where, data_sha256(where)
+    check_folder(folder, given, identity, initial)
     images = not isinstance(task.target, ArrayDomain)
     backbone = backbone_of(arguments, where, task, before)
     features = images and (arguments.features or bool(before and before.extractor))
@@ -173,11 +183,27 @@ def make_plan(arguments: Any) -> Plan:
             backbone="none" if features else backbone,
             weights=weights_of(arguments, before),
             extractor=extractor,
+            images=given if features else None,
+            data_sha256=identity,
             initial=str(initial) if initial else None,
             seed=arguments.seed,
         ),
         RunFolder(folder).path,
     )
+
+
+def check_folder(folder: Path, where: "TaskSource", identity: str, initial: Path | None) -> None:
+    """Refuse a folder that holds a run on other data, before anything there is touched."""
+    from equida.training.config import RunConfig
+    from equida.training.folder import RunFolder
+
+    if initial and folder.absolute() == initial:
+        raise InputError(f"{folder} is the run to start from; choose another --out")
+    if not (folder / "config.json").exists():
+        return
+    there = RunConfig.from_json(RunFolder(folder).read_json("config.json"))
+    if (there.images or there.task, there.data_sha256) != (where, identity):
+        raise InputError(f"{folder} holds a run on other data; choose another --out")
 
 
 def task_source(arguments: Any) -> "TaskSource":

@@ -94,6 +94,7 @@ def run(arguments: Any) -> int:
     from equida.bench.grid import plan, unique
     from equida.bench.results import SELECTIONS, read_records
     from equida.bench.schedule import Workers, dask_address, do_runs
+    from equida.bench.work import is_finished
     from equida.cli.grid_progress import GridProgress
     from equida.report.tables import comparison
     from equida.training.folder import RunFolder
@@ -121,7 +122,7 @@ def run(arguments: Any) -> int:
             network=network_title(grid),
         )
 
-    todo = [run for run in planned if not (run.folder / "result.json").exists()]
+    todo = [run for run in planned if not is_finished(run.folder)]
     with GridProgress(planned, todo, workers, table, quiet=arguments.quiet) as progress:
         for outcome in do_runs(todo, workers) if todo else ():
             progress.ended(outcome)
@@ -137,6 +138,8 @@ def make_grid(arguments: Any) -> "Grid":
     from equida.bench.sweep import parse_sweep, variants
     from equida.cli.flags import overrides
     from equida.data import benchmark
+    from equida.training.config import TaskSource
+    from equida.training.identity import data_sha256
     from equida.training.recipe import RECIPES
 
     chosen = benchmark(arguments.dataset)
@@ -160,6 +163,7 @@ def make_grid(arguments: Any) -> "Grid":
         arguments.weights or None,
         extractor(data),
         arguments.skip_unreadable,
+        data_sha256(TaskSource("", "", chosen.name, data)),
     )
 
 
@@ -167,6 +171,7 @@ def network_of(arguments: Any, chosen: "Benchmark", tasks: Sequence[str]) -> tup
     """Where the samples are, and the backbone that is trained on them."""
     from equida.cli.adapt import backbone_of
     from equida.data import ArrayDomain
+    from equida.training.build import row_shape
     from equida.training.config import TaskSource
     from equida.training.tasks import open_task
 
@@ -176,6 +181,8 @@ def network_of(arguments: Any, chosen: "Benchmark", tasks: Sequence[str]) -> tup
     task, _ = open_task(where)
     backbone = backbone_of(arguments, where, task, None)
     if isinstance(task.target, ArrayDomain):
+        if backbone != "none" and len(row_shape(task.target) or ()) == 1:
+            raise InputError(f"--backbone is {backbone!r}, but {data} holds features; leave it out")
         return data, backbone
     if arguments.features:
         return features_of(arguments, chosen, backbone), "none"

@@ -2,16 +2,18 @@
 
 import dataclasses
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from equida.errors import InputError
 
 if TYPE_CHECKING:
+    from equida.training.config import RunConfig
     from equida.training.folder import RunFolder
 
 
@@ -47,16 +49,20 @@ def run(arguments: Arguments) -> int:
 def compare(first: "RunFolder", second: "RunFolder", quiet: bool) -> int:
     """Do it again in `second`; 0 if the weights are the same."""
     from equida.cli.watch import watch
-    from equida.training.config import RunConfig, versions
+    from equida.training.config import RunConfig
     from equida.training.launch import launch
 
     recorded = first.read_json("config.json")
     config = dataclasses.replace(RunConfig.from_json(recorded), weights_sha256="")
     if config.task is None:
         raise InputError(f"{first.path} was trained on data in memory; it cannot be done again")
+    ran = recorded.get("processes") or {}
     launch(
         config,
         second.path,
+        devices=ran.get("devices", 1),
+        num_nodes=ran.get("num_nodes", 1),
+        threads=ran.get("threads", 0),
         watch=partial(watch, folder=second.path, tensorboard=False, quiet=quiet),
     )
     old, new = (folder.load_tensors("model.safetensors") for folder in (first, second))
@@ -65,9 +71,24 @@ def compare(first: "RunFolder", second: "RunFolder", quiet: bool) -> int:
         print(f"the same: {len(old)} weight tensors are equal bit for bit")
         return 0
     was, now = (folder.read_json("result.json")["last"] for folder in (first, second))
-    changed = {k: (v, versions()[k]) for k, v in recorded["versions"].items() if v != versions()[k]}
-    why = ", ".join(f"{name} {a} became {b}" for name, (a, b) in changed.items())
-    print(f"different weights ({why or 'with the same versions'}); figures then and now:")
+    why = causes(recorded, second.read_json("config.json"), config)
+    print(f"different weights ({why or 'with the same versions and data'}); figures then and now:")
     for name in was:
         print(f"  {name}: {was[name]:.6g}  {now.get(name, float('nan')):.6g}")
     return 1
+
+
+def causes(then: Mapping[str, Any], now: Mapping[str, Any], config: "RunConfig") -> str:
+    """What is not as it was at the first run: versions, processes, data."""
+    from equida.training.identity import data_sha256
+
+    changed = [
+        f"{name} {value} became {now[part].get(name)}"
+        for part in ("versions", "processes")
+        for name, value in (then.get(part) or {}).items()
+        if value != now[part].get(name)
+    ]
+    where = config.images or config.task
+    if config.data_sha256 and where and data_sha256(where) != config.data_sha256:
+        changed.append("the data have changed")
+    return ", ".join(changed)

@@ -178,7 +178,19 @@ def _batches(
         # Endless streams keep their workers by never ending; nothing has to be restarted.
         prefetch_factor=2,
     )
-    return iter(loader)
+    return _plainly(iter(loader))
+
+
+def _plainly(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches; what a worker complains of, without its traceback."""
+    try:
+        yield from batches
+    except (InputError, RuntimeError) as error:
+        *_, last = str(error).strip().splitlines()
+        kind, _, said = last.partition(": ")
+        if kind.startswith("equida."):
+            raise InputError(said) from None
+        raise
 
 
 class _Once(Sequence[_Draws]):

@@ -6,6 +6,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from equida.errors import InputError
 from equida.training.build import Built
 
 
@@ -24,7 +25,18 @@ def capture(built: Built, fabric: Fabric) -> dict[str, Any]:
 
 
 def put_back(state: dict[str, Any], built: Built, fabric: Fabric) -> None:
-    """Make everything what it was when `state` was captured."""
+    """Make everything what it was when `state` was captured.
+
+    Raises:
+        InputError: there are more or fewer processes than then; their shares of a batch and their
+            random numbers would be others.
+    """
+    if len(state["rng"]) != fabric.world_size:
+        raise InputError(
+            f"the unfinished run was started on {len(state['rng'])} processes, not on"
+            f" {fabric.world_size}; go on with --devices {len(state['rng'])}, or choose another"
+            " folder"
+        )
     built.objective.load_state_dict(state["objective"])
     built.optimizer.load_state_dict(state["optimizer"])
     fabric.strategy.precision.load_state_dict(state["precision"])

@@ -47,6 +47,10 @@ class RunConfig:
     extractor: Mapping[str, str] | None = None
     """Where rows are features of images: the backbone, weights hash and transform that made them,
     so that the run can predict images."""
+    images: TaskSource | None = None
+    """Where the images are that the run's features were computed from, by the same call."""
+    data_sha256: str = ""
+    """Digest of the data: of the images where those are known, else of `task`."""
     initial: str | None = None
     """A finished run whose network is adapted to the target without source data."""
     seed: int = 0
@@ -73,9 +77,10 @@ class RunConfig:
                 "target predictions only, such as nsm, cwsm, bnm or im"
             )
 
-    def to_json(self) -> dict[str, Any]:
-        """The config and the versions it ran with, as plain values."""
-        return dataclasses.asdict(self) | {"versions": versions()}
+    def to_json(self, processes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The config as plain values, with the versions and the processes that it ran with."""
+        ran = {"versions": versions(), "processes": dict(processes or {})}
+        return dataclasses.asdict(self) | ran
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "RunConfig":
@@ -84,10 +89,11 @@ class RunConfig:
         try:
             plain = {key: value for key, value in values.items() if key in known}
             plain["recipe"] = Recipe(**plain["recipe"])
-            if plain.get("task"):
-                plain["task"] = TaskSource(**plain["task"])
+            for key in ("task", "images"):
+                if plain.get(key):
+                    plain[key] = TaskSource(**plain[key])
             return cls(**plain)
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise InputError(f"config.json is not one of this version: {error}") from error
 
     def digest(self) -> str:

@@ -37,6 +37,17 @@ def prepare(fabric: Fabric, module: nn.Module, optimizer: torch.optim.Optimizer)
     return fabric.setup(module, optimizer)  # type: ignore[no-any-return]
 
 
+def processes(fabric: Fabric) -> dict[str, Any]:
+    """What a run is done by: with other numbers the same config rounds otherwise."""
+    nodes = int(getattr(fabric.strategy, "num_nodes", 1))
+    return {
+        "devices": fabric.world_size // nodes,
+        "num_nodes": nodes,
+        "accelerator": fabric.device.type,
+        "threads": torch.get_num_threads(),
+    }
+
+
 def without_exchange(
     fabric: Fabric, module: Any, skip: bool
 ) -> contextlib.AbstractContextManager[Any]:

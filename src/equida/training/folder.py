@@ -30,6 +30,30 @@ class RunFolder:
         with self._writing():
             path.mkdir(parents=True, exist_ok=True)
 
+    @contextlib.contextmanager
+    def alone(self, *, wait: bool = False) -> Iterator[None]:
+        """Inside, no other process of this machine does the same run; a dead one's lock is dropped.
+
+        Raises:
+            InputError: another process is at it, and `wait` is False.
+        """
+        try:
+            import fcntl
+        except ImportError:  # not on Windows
+            yield
+            return
+        with self._writing():
+            file = (self.path / "lock").open("w")
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"another process is at work in {self.path}; wait for it, or choose another"
+                    " folder"
+                ) from None
+            yield
+
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         self._replace(name, (json.dumps(value, indent=1) + "\n").encode())
 

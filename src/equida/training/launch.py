@@ -1,18 +1,21 @@
 """A run from its config alone: on one process, or on many that share each batch."""
 
 import logging
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning_fabric import Fabric
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from equida.errors import InputError
 from equida.training.config import RunConfig
 from equida.training.loop import Observer, train
+from equida.training.parent import end_with
 from equida.training.restore import classes_of
 from equida.training.tasks import open_task
 
@@ -30,6 +33,7 @@ def launch(
     devices: int = 1,
     num_nodes: int = 1,
     accelerator: str = "auto",
+    threads: int = 0,
     watch: Watching | None = None,
 ) -> dict[str, Any]:
     """Do a run and return its result.
@@ -40,14 +44,11 @@ def launch(
         devices: processes on this machine, each with a GPU if there are any.
         num_nodes: machines; each must start the same command (torchrun, SLURM).
         accelerator: "cpu", "gpu", or "auto".
+        threads: of torch in each process; 0 leaves them as they are.
         watch: makes what shows progress, on the first process.
     """
+    check_shares(config.recipe.batch_size, devices, num_nodes)
     processes = devices * num_nodes
-    if devices < 1 or num_nodes < 1 or config.recipe.batch_size % processes:
-        raise InputError(
-            f"{devices} devices on {num_nodes} machines cannot share batches of "
-            f"{config.recipe.batch_size} equally; choose numbers that divide it"
-        )
     # One machine starts its processes by itself; several are started from outside.
     strategy = "auto" if processes == 1 else "ddp_spawn" if num_nodes == 1 else "ddp"
     try:
@@ -65,11 +66,18 @@ def launch(
             f"here: {reason}"
         ) from error
     if processes == 1:
-        return work(fabric, config, folder, watch)
+        return work(fabric, config, folder, watch, threads)
     try:
         # Fabric looks into the arguments of what it launches, and stops at frozen dataclasses.
         result: dict[str, Any] = fabric.launch(
-            partial(work, config=config, folder=folder, watch=watch)
+            partial(
+                work,
+                config=config,
+                folder=folder,
+                watch=watch,
+                threads=threads,
+                parent=os.getpid(),
+            )
         )
     except ProcessRaisedException as error:
         # What a user can put right is put right in one line, whichever process found it.
@@ -80,13 +88,27 @@ def launch(
     return result
 
 
+def check_shares(batch_size: int, devices: int, num_nodes: int) -> None:
+    """Raise InputError where the processes cannot share batches equally."""
+    if devices < 1 or num_nodes < 1 or batch_size % (devices * num_nodes):
+        raise InputError(
+            f"{devices} devices on {num_nodes} machines cannot share batches of "
+            f"{batch_size} equally; choose numbers that divide it"
+        )
+
+
 def work(
     fabric: Fabric,
     config: RunConfig,
     folder: Path,
     watch: Watching | None,
+    threads: int = 0,
+    parent: int = 0,
 ) -> dict[str, Any]:
-    """What each process does."""
+    """What each process does; those that `parent` started end with it."""
+    end_with(parent)
+    if threads:
+        torch.set_num_threads(threads)
     assert config.task is not None, "a run that is launched names its data"
     classes = classes_of(Path(config.initial)) if config.initial else None
     task, _ = open_task(config.task, classes)

@@ -17,6 +17,7 @@ from equida.data.samples import Batch
 from equida.errors import InputError
 from equida.training.build import Built
 from equida.training.checkpoint import capture, put_back
+from equida.training.distributed import processes
 from equida.training.evaluate import Predictions, measure, picks, predict
 from equida.training.folder import RunFolder
 
@@ -89,7 +90,7 @@ class Progress:
                     "finish or remove it, or choose another folder"
                 )
             self.folder.truncate_log(state["step"] if state else -1)
-            self.folder.write_json("config.json", self.config.to_json())
+            self.folder.write_json("config.json", self.config.to_json(processes(self.fabric)))
         state = self.fabric.broadcast(state)
         if state is None:
             return 0

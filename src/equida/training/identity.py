@@ -1,0 +1,45 @@
+"""Whether data are still the data that a run was on."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from equida.models.weights import file_sha256
+from equida.training.config import TaskSource
+
+
+def data_sha256(where: TaskSource) -> str:
+    """A digest of what a task is on; "" for data that come inside a package.
+
+    Of files (features, lists) their content; of folders the name and size of each file, as reading
+    all images would take longer than many a run.
+    """
+    paths = [where.data] if where.benchmark else [where.source, where.target]
+    found = [_of(_file(path)) for path in paths if path]
+    return hashlib.sha256("".join(found).encode()).hexdigest() if found else ""
+
+
+def _file(path: str) -> Path:
+    """The path itself; of `FILE:DOMAIN` the file."""
+    file, colon, _ = path.rpartition(":")
+    return Path(file) if colon and file and not Path(path).exists() else Path(path)
+
+
+def _of(path: Path) -> str:
+    if path.is_file():
+        return file_sha256(path)
+    digest = hashlib.sha256()
+    for name, size in _files(path):
+        digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _files(root: Path) -> Iterator[tuple[str, int]]:
+    """Every file below a folder by its path from there, in order, with its size."""
+    for folder, folders, names in os.walk(root, followlinks=True):
+        folders.sort()
+        for name in sorted(names):
+            file = os.path.join(folder, name)
+            if os.path.exists(file):
+                yield os.path.relpath(file, root), os.path.getsize(file)
