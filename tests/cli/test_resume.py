@@ -57,7 +57,7 @@ def test_weights_after_sigkills_are_bit_identical(
     assert logs[0] == logs[1]
     names = {"config.json", "log.jsonl", "model.safetensors", "predictions.safetensors"}
     left = {file.name for file in whole.iterdir()}
-    assert left == names | {"result.json"}
+    assert left == names | {"result.json", "lock"}
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
