@@ -305,6 +305,15 @@ def test_one_process_at_a_time(
     assert "another process is at work in" in said
 
 
+def test_several_machines_must_know_of_each_other(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MASTER_ADDR", "SLURM_NTASKS"):
+        monkeypatch.delenv(name, raising=False)
+    argv = [*on(toy), *SMALL, "--num-nodes", "2", "--out", str(tmp_path / "run")]
+    assert "set MASTER_ADDR, MASTER_PORT and NODE_RANK" in error_of(capsys, *argv)
+
+
 def test_a_run_goes_on_with_as_many_processes(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

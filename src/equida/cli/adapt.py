@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from equida.training.config import RunConfig, TaskSource
     from equida.training.recipe import Recipe
 
+SMALL = "tf_efficientnet_lite0"
+"""The backbone where nothing else is asked for: quick on a CPU, with weights in a package."""
+
 
 @dataclass
 class Arguments:
@@ -253,7 +256,7 @@ def backbone_of(
     if shape is not None:
         return arguments.backbone or ("none" if len(shape) == 1 else "lenet")
     paper = {"office31": "resnet50", "office_home": "resnet50", "visda2017": "resnet101"}
-    usual = "tf_efficientnet_lite0"
+    usual = SMALL
     if not arguments.features:
         usual = paper.get(where.benchmark or "", usual)
     return str(arguments.backbone or usual)
@@ -339,10 +342,12 @@ def propose(task: "Task", backbone: str, arguments: Any) -> None:
         return
     weights = Path(arguments.weights) if arguments.weights else None
     recipe = recipe_of(arguments, task_source(arguments), task.name, backbone, None)
-    times = estimate(backbone, weights, len(task.source) + len(task.target), recipe)
+    # What --features would use; a backbone that the user has chosen stays.
+    extractor = arguments.backbone or SMALL
+    images = len(task.source) + len(task.target)
+    times = estimate(backbone, weights, images, recipe, extractor)
     proposal = ""
     if times.features < times.fine_tuning:
-        proposal = "; --features computes its features once and takes about " + duration(
-            times.features
-        )
+        whose = "its features" if extractor == backbone else f"features of {extractor}"
+        proposal = f"; --features computes {whose} once and takes about {duration(times.features)}"
     say(f"no GPU: training {backbone} takes about {duration(times.fine_tuning)}{proposal}")

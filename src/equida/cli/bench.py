@@ -194,7 +194,7 @@ def warn_of_time(arguments: Any, task: "Task", backbone: str) -> None:
     """On a machine without GPU, say how long a run will take and how long features would."""
     import torch
 
-    from equida.cli.adapt import say
+    from equida.cli.adapt import SMALL, say
     from equida.cli.flags import overrides
     from equida.training.estimate import duration, estimate
     from equida.training.recipe import recipe
@@ -203,7 +203,8 @@ def warn_of_time(arguments: Any, task: "Task", backbone: str) -> None:
         return
     weights = Path(arguments.weights) if arguments.weights else None
     chosen = recipe(arguments.recipe or "paper", overrides(arguments.training))
-    times = estimate(backbone, weights, len(task.source) + len(task.target), chosen)
+    images = len(task.source) + len(task.target)
+    times = estimate(backbone, weights, images, chosen, arguments.backbone or SMALL)
     say(
         f"no GPU: each run that trains all of {backbone} takes about"
         f" {duration(times.fine_tuning)}; with --features the first takes about"

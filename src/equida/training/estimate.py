@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 from equida.models.backbone import load_backbone
 from equida.training.recipe import Recipe
@@ -23,18 +24,38 @@ class Estimate:
     features: float
 
 
-def estimate(backbone: str, weights: Path | None, images: int, recipe: Recipe) -> Estimate:
-    """What training the whole network takes on this machine, and what its features take."""
-    loaded = load_backbone(backbone, weights=weights)
-    x = torch.rand(IMAGES, *loaded.input_size)
-    module = loaded.module.train()
-    both = _seconds(lambda: module(x).sum().backward()) / IMAGES
-    with torch.inference_mode():
-        module.eval()
-        forward = _seconds(lambda: module(x)) / IMAGES
+def estimate(
+    backbone: str, weights: Path | None, images: int, recipe: Recipe, extractor: str | None = None
+) -> Estimate:
+    """What training the whole network takes on this machine, and what its features take.
+
+    Args:
+        backbone: the network to train.
+        weights: a file with its weights.
+        images: of both domains.
+        recipe: how it is trained.
+        extractor: the network that computes features, where it is another one.
+    """
+    module, x = _loaded(backbone, weights)
+    both = _seconds(lambda: module.train()(x).sum().backward()) / IMAGES
+    forward = _forward(module, x)
     steps = 2 * recipe.batch_size * recipe.iterations * recipe.accumulate * both
     evaluations = recipe.iterations / recipe.evaluate_every * images * forward
+    if extractor not in (None, backbone):
+        forward = _forward(*_loaded(str(extractor), None))
     return Estimate(steps + evaluations, images * forward + HEAD_SECONDS)
+
+
+def _loaded(backbone: str, weights: Path | None) -> tuple[nn.Module, Tensor]:
+    """The network, and images for it."""
+    loaded = load_backbone(backbone, weights=weights)
+    return loaded.module, torch.rand(IMAGES, *loaded.input_size)
+
+
+def _forward(module: nn.Module, x: Tensor) -> float:
+    """Seconds for one image without gradient."""
+    with torch.inference_mode():
+        return _seconds(lambda: module.eval()(x)) / IMAGES
 
 
 def _seconds(call: Callable[[], object]) -> float:

@@ -42,12 +42,18 @@ def launch(
         config: the run; it names its data.
         folder: where the run is written.
         devices: processes on this machine, each with a GPU if there are any.
-        num_nodes: machines; each must start the same command (torchrun, SLURM).
+        num_nodes: machines; each must start the same command, with MASTER_ADDR, MASTER_PORT and
+            NODE_RANK in its environment or by SLURM.
         accelerator: "cpu", "gpu", or "auto".
         threads: of torch in each process; 0 leaves them as they are.
         watch: makes what shows progress, on the first process.
     """
     check_shares(config.recipe.batch_size, devices, num_nodes)
+    if num_nodes > 1 and not {"MASTER_ADDR", "SLURM_NTASKS"} & set(os.environ):
+        raise InputError(
+            f"--num-nodes is {num_nodes}, but nothing says where the others are; on each machine set"
+            " MASTER_ADDR, MASTER_PORT and NODE_RANK (0, 1, ...), or start it by SLURM"
+        )
     processes = devices * num_nodes
     # One machine starts its processes by itself; several are started from outside.
     strategy = "auto" if processes == 1 else "ddp_spawn" if num_nodes == 1 else "ddp"
