@@ -51,7 +51,7 @@ def launch(
     check_shares(config.recipe.batch_size, devices, num_nodes)
     if num_nodes > 1 and not {"MASTER_ADDR", "SLURM_NTASKS"} & set(os.environ):
         raise InputError(
-            f"--num-nodes is {num_nodes}, but nothing says where the others are; on each machine set"
+            f"--num-nodes is {num_nodes}, but nothing says where the others are; on each set"
             " MASTER_ADDR, MASTER_PORT and NODE_RANK (0, 1, ...), or start it by SLURM"
         )
     processes = devices * num_nodes
