@@ -23,7 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.training import features, rows, shuffled
-from equida.bench.grid import chosen_methods
+from equida.bench.grid import Grid, chosen_methods, plan
+from equida.bench.schedule import Workers, do_runs
+from equida.bench.sweep import Variant
 from equida.data.benchmarks import BENCHMARKS
 from equida.training.build import build
 from equida.training.config import RunConfig
@@ -74,16 +76,33 @@ def grid(data: Path, out: Path) -> float:
     return time.perf_counter() - start
 
 
+def layouts(data: Path, out: Path) -> dict[str, float]:
+    """Seconds of the same runs with other numbers of processes and of threads in each."""
+    variants = tuple(Variant(method) for method in ("source_only", "dann", "safn", "nsm"))
+    changes = {"iterations": 300}
+    grid = Grid("office31", variants, ("A2W",), (0,), "features", changes, str(data))
+    times = {}
+    for jobs, threads in ((JOBS, 1), (1, JOBS), (JOBS, JOBS)):
+        name = f"{jobs} processes x {threads} threads"
+        planned = plan(grid, out / name.replace(" ", "_"))
+        start = time.perf_counter()
+        ended = list(do_runs(planned, Workers(jobs, threads)))
+        times[name] = time.perf_counter() - start
+        assert not any(outcome.failure for outcome in ended)
+    return times
+
+
 def run(rounds: int = ROUNDS) -> None:
-    """Print the time of both and their ratio."""
+    """Print the time of both and their ratio, and what other layouts of the processes take."""
     methods = chosen_methods("all")
-    grids, sums = [], []
+    grids, sums, turns = [], [], []
     with tempfile.TemporaryDirectory() as folder, Parallel(JOBS, batch_size=1) as parallel:
         data = file_of_features(Path(folder))
         parallel(delayed(bare)(method, 20) for method in methods)
         for number in range(rounds):
             grids.append(grid(data, Path(folder) / str(number)))
             sums.append(sum(parallel(delayed(bare)(method) for method in methods)) / JOBS)
+            turns.append(layouts(data, Path(folder) / f"layouts{number}"))
     ratio = statistics.median(one / other for one, other in zip(grids, sums, strict=True))
     table = Table(title=f"{len(methods)} systems, one task, {JOBS} processes of one thread")
     for column in ("equida bench", "sum of bare loops / processes", "ratio"):
@@ -91,3 +110,9 @@ def run(rounds: int = ROUNDS) -> None:
     times = (f"{statistics.median(times):.0f} s" for times in (grids, sums))
     table.add_row(*times, f"{ratio:.2f}")
     Console(width=120).print(table)
+    other = Table("four systems, 300 steps", "time", "ratio", title="processes and threads")
+    usual = statistics.median(turn[next(iter(turn))] for turn in turns)
+    for name in turns[0]:
+        seconds = statistics.median(turn[name] for turn in turns)
+        other.add_row(name, f"{seconds:.1f} s", f"{seconds / usual:.2f}")
+    Console(width=120).print(other)
