@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
+from equida.methods import METHODS
 from equida.training import progress
 from equida.training.folder import RunFolder
 from equida.training.loop import Trained
@@ -275,31 +275,38 @@ def test_only_logging_steps_wait_for_the_device(method: str, clip: float, run: R
     assert counts[0] == counts[1]
 
 
-def poisoned(at: int) -> tuple[Task, NDArray[np.float64]]:
+def poisoned(at: int) -> Task:
+    """Sixteen rows in each domain, of which the one at `at` is not finite."""
     random = np.random.default_rng(0)
     labels = np.arange(16) % 4
     source, target = random.normal(size=(2, 16, 8))
-    target[at, 3] = np.nan
-    return (
-        make_task(
-            array_domain(source, labels, name="source"), array_domain(target, labels, name="target")
-        ),
-        target,
+    source[at, 3] = target[at, 3] = np.nan
+    return make_task(
+        array_domain(source, labels, name="source"), array_domain(target, labels, name="target")
     )
 
 
+@pytest.mark.parametrize("method", METHODS)
 def test_a_loss_that_is_not_finite_stops_with_step_term_and_samples(
-    run: Run, tmp_path: Path
+    method: str, run: Run, tmp_path: Path
 ) -> None:
-    task, _ = poisoned(5)
-    with pytest.raises(InputError, match="loss term 'nsm' is nan at step ") as stopped:
-        run(on=task, folder=tmp_path, iterations=50, log_every=2, evaluate_every=2)
+    with pytest.raises(InputError, match=r"loss term '\w+' is nan at step ") as stopped:
+        run(method, on=poisoned(5), folder=tmp_path, iterations=50, log_every=2, evaluate_every=2)
     found = json.loads((tmp_path / "diverged.json").read_text())
-    assert found["term"] == "nsm"
-    assert "row 5" in found["samples"][8:]
+    assert found["term"] in str(stopped.value)
+    assert "row 5" in found["samples"]
     assert f"at step {found['step']}, on 16 samples such as row" in str(stopped.value)
     assert "\n" not in str(stopped.value)
     assert not (tmp_path / "result.json").exists()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_learning_rate_that_is_too_large_ends_in_one_line(
+    method: str, run: Run, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"loss term '\w+' is (nan|-?inf) at step \d+"):
+        run(method, folder=tmp_path, learning_rate=1e30, log_every=1, evaluate_every=12)
+    assert json.loads((tmp_path / "diverged.json").read_text())["step"] < 12
 
 
 def test_the_last_good_checkpoint_and_the_log_survive_a_divergence(
