@@ -1,5 +1,6 @@
 """The loop as a whole, on a toy task in memory."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -20,7 +22,7 @@ from equida.evaluation.validators import VALIDATORS
 from equida.methods import METHODS
 from equida.training import progress
 from equida.training.folder import RunFolder
-from equida.training.loop import Trained
+from equida.training.loop import Trained, train
 
 Run = Callable[..., Trained]
 HEAD = {"bottleneck": 0, "dropout": 0.0}
@@ -116,10 +118,7 @@ def images() -> Task:
 
 def small_images(run: Run, **fields: Any) -> Trained:
     """LeNet on arrays of images."""
-    from lightning_fabric import Fabric
-
     from equida.training.config import RunConfig
-    from equida.training.loop import train
     from equida.training.recipe import Recipe
 
     recipe = Recipe(iterations=2, batch_size=8, bottleneck=4, dropout=0.0, **fields)
@@ -378,3 +377,18 @@ def test_a_finished_run_is_not_written_over(run: Run, tmp_path: Path) -> None:
     run(folder=tmp_path)
     with pytest.raises(InputError, match="holds a finished run"):
         run(folder=tmp_path)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_finished_run_is_adapted_without_source_or_the_method_is_refused(
+    method: str, run: Run, task: Task, fabric: Fabric, tmp_path: Path
+) -> None:
+    before = run("source_only", iterations=2, folder=tmp_path)
+    config = dataclasses.replace(before.built.config, method=method, initial=str(tmp_path))
+    if method in {"dan", "dann", "jan", "cdan", "safn", "symnets", "mcd", "mdd", "source_only"}:
+        with pytest.raises(InputError, match=f"method '{method}' needs source data"):
+            train(config, task, fabric=fabric)
+        return
+    after = train(config, task, fabric=fabric)
+    key = "network.bottleneck.0.weight"
+    assert not weights(after)[key].equal(weights(before)[key])
