@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from lightning_fabric import Fabric
+from lightning_fabric.plugins import MixedPrecision
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -21,8 +22,10 @@ from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
 from equida.methods import METHODS
 from equida.training import progress
+from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.loop import Trained, train
+from equida.training.recipe import Recipe
 
 Run = Callable[..., Trained]
 HEAD = {"bottleneck": 0, "dropout": 0.0}
@@ -107,6 +110,42 @@ def test_bfloat16_is_near_float32_and_its_losses_are_float32(run: Run) -> None:
     assert all(first[k].allclose(second[k], atol=0.05) for k in first)
 
 
+@pytest.mark.parametrize("clip", [0.0, 1e-3])
+@pytest.mark.parametrize("method", ["nsm", "bnm", "cdan"])
+def test_half_precision_with_a_scaled_loss(method: str, clip: float, task: Task) -> None:
+    """As on a GPU: a real scaler, here of a CPU. The clipped step is that of the bare gradient."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+    half = Fabric(accelerator="cpu", plugins=[MixedPrecision("16-mixed", "cpu", scaler)])
+    steps = {}
+    for rate in (0.0, 1.0):
+        recipe = Recipe(
+            iterations=1,
+            batch_size=16,
+            learning_rate=rate,
+            head_multiplier=1.0,
+            momentum=0.0,
+            weight_decay=0.0,
+            warm_up=0.0,
+            clip=clip,
+            precision="16-mixed",
+            **HEAD,  # type: ignore[arg-type]
+        )
+        steps[rate] = weights(train(RunConfig(method, recipe), task, fabric=half))
+    moved = math.sqrt(
+        sum(float((steps[1.0][k] - steps[0.0][k]).square().sum()) for k in steps[0.0])
+    )
+    assert moved == pytest.approx(clip, rel=1e-2) if clip else moved > 0.01
+
+
+def test_another_precision_than_the_configs_is_refused(task: Task) -> None:
+    """Fabric takes bf16 instead of fp16 on a CPU."""
+    recipe = Recipe(iterations=1, batch_size=8, precision="16-mixed")
+    with pytest.warns(UserWarning, match="not supported on CPU"):
+        given = Fabric(accelerator="cpu", precision="16-mixed")
+    with pytest.raises(InputError, match="'16-mixed', which is 'bf16-mixed' on this cpu; choose"):
+        train(RunConfig("nsm", recipe), task, fabric=given)
+
+
 def images() -> Task:
     random = np.random.default_rng(0)
     labels = np.arange(24) % 2
@@ -118,9 +157,6 @@ def images() -> Task:
 
 def small_images(run: Run, **fields: Any) -> Trained:
     """LeNet on arrays of images."""
-    from equida.training.config import RunConfig
-    from equida.training.recipe import Recipe
-
     recipe = Recipe(iterations=2, batch_size=8, bottleneck=4, dropout=0.0, **fields)
     config = RunConfig("bnm", recipe, backbone="lenet")
     return train(config, images(), fabric=Fabric(accelerator="cpu"))
@@ -161,7 +197,6 @@ def test_part_of_a_backbone_can_be_frozen(run: Run) -> None:
 
 def test_nothing_left_to_train_is_said(run: Run, task: Task) -> None:
     from equida.training.optim import sgd
-    from equida.training.recipe import Recipe
 
     with pytest.raises(InputError, match="nothing is left to train"):
         sgd(nn.Identity(), [nn.Identity()], Recipe())
