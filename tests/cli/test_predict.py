@@ -179,6 +179,31 @@ def test_export_of_rows_without_onnx(toy: Path, tmp_path: Path) -> None:
     assert json.loads((out / "model.json").read_text())["input"] == [8]
 
 
+def test_export_goes_beside_the_run_and_never_over_one(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By default into a folder of its own, so that the run can be read as before."""
+    from equida.bench.store import read_runs
+    from equida.training.restore import restore
+
+    run = tmp_path / "runs" / "one"
+    argv = ["-s", f"{toy}:a", "-t", f"{toy}:b", "--iterations", "2", "--batch-size", "8", "--quiet"]
+    assert main(["adapt", *argv, "--out", str(run)]) == 0
+    before = {file.name: file.read_bytes() for file in run.iterdir()}
+    capsys.readouterr()
+    assert main(["export", str(run), "--no-onnx", "--out", str(run)]) == 2
+    said = capsys.readouterr().err
+    assert f"{run} holds a run" in said
+    assert said.count("\n") == 1
+    assert main(["export", str(run), "--no-onnx"]) == 0
+    written = {file.name for file in (run / "export").iterdir()}
+    assert written == {"model.safetensors", "model.json"}
+    assert {f.name: f.read_bytes() for f in run.iterdir() if f.is_file()} == before
+    assert restore(run).classes == ("w", "x", "y", "z")
+    assert len(read_runs(tmp_path / "runs")) == 1
+    assert main(["export", str(run), "--no-onnx"]) == 0, "an export may be written again"
+
+
 def test_rerun_says_the_same_and_different(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

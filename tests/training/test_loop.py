@@ -1,5 +1,6 @@
 """The loop as a whole, on a toy task in memory."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -11,16 +12,20 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
+from lightning_fabric import Fabric
+from lightning_fabric.plugins import MixedPrecision
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
+from equida.methods import METHODS
 from equida.training import progress
+from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
-from equida.training.loop import Trained
+from equida.training.loop import Trained, train
+from equida.training.recipe import Recipe
 
 Run = Callable[..., Trained]
 HEAD = {"bottleneck": 0, "dropout": 0.0}
@@ -105,6 +110,42 @@ def test_bfloat16_is_near_float32_and_its_losses_are_float32(run: Run) -> None:
     assert all(first[k].allclose(second[k], atol=0.05) for k in first)
 
 
+@pytest.mark.parametrize("clip", [0.0, 1e-3])
+@pytest.mark.parametrize("method", ["nsm", "bnm", "cdan"])
+def test_half_precision_with_a_scaled_loss(method: str, clip: float, task: Task) -> None:
+    """As on a GPU: a real scaler, here of a CPU. The clipped step is that of the bare gradient."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+    half = Fabric(accelerator="cpu", plugins=[MixedPrecision("16-mixed", "cpu", scaler)])
+    steps = {}
+    for rate in (0.0, 1.0):
+        recipe = Recipe(
+            iterations=1,
+            batch_size=16,
+            learning_rate=rate,
+            head_multiplier=1.0,
+            momentum=0.0,
+            weight_decay=0.0,
+            warm_up=0.0,
+            clip=clip,
+            precision="16-mixed",
+            **HEAD,  # type: ignore[arg-type]
+        )
+        steps[rate] = weights(train(RunConfig(method, recipe), task, fabric=half))
+    moved = math.sqrt(
+        sum(float((steps[1.0][k] - steps[0.0][k]).square().sum()) for k in steps[0.0])
+    )
+    assert moved == pytest.approx(clip, rel=1e-2) if clip else moved > 0.01
+
+
+def test_another_precision_than_the_configs_is_refused(task: Task) -> None:
+    """Fabric takes bf16 instead of fp16 on a CPU."""
+    recipe = Recipe(iterations=1, batch_size=8, precision="16-mixed")
+    with pytest.warns(UserWarning, match="not supported on CPU"):
+        given = Fabric(accelerator="cpu", precision="16-mixed")
+    with pytest.raises(InputError, match="'16-mixed', which is 'bf16-mixed' on this cpu; choose"):
+        train(RunConfig("nsm", recipe), task, fabric=given)
+
+
 def images() -> Task:
     random = np.random.default_rng(0)
     labels = np.arange(24) % 2
@@ -116,12 +157,6 @@ def images() -> Task:
 
 def small_images(run: Run, **fields: Any) -> Trained:
     """LeNet on arrays of images."""
-    from lightning_fabric import Fabric
-
-    from equida.training.config import RunConfig
-    from equida.training.loop import train
-    from equida.training.recipe import Recipe
-
     recipe = Recipe(iterations=2, batch_size=8, bottleneck=4, dropout=0.0, **fields)
     config = RunConfig("bnm", recipe, backbone="lenet")
     return train(config, images(), fabric=Fabric(accelerator="cpu"))
@@ -162,7 +197,6 @@ def test_part_of_a_backbone_can_be_frozen(run: Run) -> None:
 
 def test_nothing_left_to_train_is_said(run: Run, task: Task) -> None:
     from equida.training.optim import sgd
-    from equida.training.recipe import Recipe
 
     with pytest.raises(InputError, match="nothing is left to train"):
         sgd(nn.Identity(), [nn.Identity()], Recipe())
@@ -275,31 +309,38 @@ def test_only_logging_steps_wait_for_the_device(method: str, clip: float, run: R
     assert counts[0] == counts[1]
 
 
-def poisoned(at: int) -> tuple[Task, NDArray[np.float64]]:
+def poisoned(at: int) -> Task:
+    """Sixteen rows in each domain, of which the one at `at` is not finite."""
     random = np.random.default_rng(0)
     labels = np.arange(16) % 4
     source, target = random.normal(size=(2, 16, 8))
-    target[at, 3] = np.nan
-    return (
-        make_task(
-            array_domain(source, labels, name="source"), array_domain(target, labels, name="target")
-        ),
-        target,
+    source[at, 3] = target[at, 3] = np.nan
+    return make_task(
+        array_domain(source, labels, name="source"), array_domain(target, labels, name="target")
     )
 
 
+@pytest.mark.parametrize("method", METHODS)
 def test_a_loss_that_is_not_finite_stops_with_step_term_and_samples(
-    run: Run, tmp_path: Path
+    method: str, run: Run, tmp_path: Path
 ) -> None:
-    task, _ = poisoned(5)
-    with pytest.raises(InputError, match="loss term 'nsm' is nan at step ") as stopped:
-        run(on=task, folder=tmp_path, iterations=50, log_every=2, evaluate_every=2)
+    with pytest.raises(InputError, match=r"loss term '\w+' is nan at step ") as stopped:
+        run(method, on=poisoned(5), folder=tmp_path, iterations=50, log_every=2, evaluate_every=2)
     found = json.loads((tmp_path / "diverged.json").read_text())
-    assert found["term"] == "nsm"
-    assert "row 5" in found["samples"][8:]
+    assert found["term"] in str(stopped.value)
+    assert "row 5" in found["samples"]
     assert f"at step {found['step']}, on 16 samples such as row" in str(stopped.value)
     assert "\n" not in str(stopped.value)
     assert not (tmp_path / "result.json").exists()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_learning_rate_that_is_too_large_ends_in_one_line(
+    method: str, run: Run, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"loss term '\w+' is (nan|-?inf) at step \d+"):
+        run(method, folder=tmp_path, learning_rate=1e30, log_every=1, evaluate_every=12)
+    assert json.loads((tmp_path / "diverged.json").read_text())["step"] < 12
 
 
 def test_the_last_good_checkpoint_and_the_log_survive_a_divergence(
@@ -371,3 +412,18 @@ def test_a_finished_run_is_not_written_over(run: Run, tmp_path: Path) -> None:
     run(folder=tmp_path)
     with pytest.raises(InputError, match="holds a finished run"):
         run(folder=tmp_path)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_finished_run_is_adapted_without_source_or_the_method_is_refused(
+    method: str, run: Run, task: Task, fabric: Fabric, tmp_path: Path
+) -> None:
+    before = run("source_only", iterations=2, folder=tmp_path)
+    config = dataclasses.replace(before.built.config, method=method, initial=str(tmp_path))
+    if method in {"dan", "dann", "jan", "cdan", "safn", "symnets", "mcd", "mdd", "source_only"}:
+        with pytest.raises(InputError, match=f"method '{method}' needs source data"):
+            train(config, task, fabric=fabric)
+        return
+    after = train(config, task, fabric=fabric)
+    key = "network.bottleneck.0.weight"
+    assert not weights(after)[key].equal(weights(before)[key])

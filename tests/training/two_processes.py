@@ -1,25 +1,41 @@
 """Trains every registered method on two gloo processes; started by test_distributed.
 
-Usage: two_processes.py OUT. Writes, for each method, the weights after one and after ten steps with
-the gather, and after ten without it, into OUT as .safetensors files.
+Usage: two_processes.py [OUT]. Writes, for each case, the gradient in mid-training and the weights
+after ten steps, with the gather and without it, into OUT as .safetensors files. Without OUT it
+prints by how much they differ from those of one process: the figures of the README.
 """
 
+import contextlib
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from lightning_fabric import Fabric
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
-from equida.data import Task, array_domain, make_task
+from equida.data import ArrayDomain, Task, array_domain, make_task
 from equida.methods import METHODS, configure
 from equida.training import objective
+from equida.training.build import build
 from equida.training.config import RunConfig
+from equida.training.distributed import prepare
 from equida.training.loop import train
 from equida.training.recipe import Recipe
 
-CLASSES = 5
+CLASSES, BATCH = 5, 12
+State = dict[str, Tensor]
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in METHODS},
+    "cdan+e": ("cdan", {"entropy": True}),
+    "cdan+e, randomised": ("cdan", {"entropy": True, "randomize_from": 1}),
+    "cdan+nsm": ("cdan+nsm", {}),
+}
+"""What is trained, by name: a method and its hyper-parameters."""
 
 
 def toy_task() -> Task:
@@ -34,42 +50,104 @@ def toy_task() -> Task:
     )
 
 
-def config_of(method: str, steps: int) -> RunConfig:
-    """No dropout and no batch normalisation: both look at the share of a process by design."""
+def config_of(case: str) -> RunConfig:
+    """No dropout and no batch normalisation: both look at the share of a process by design. No
+    warm-up, which would take the method's terms out of the first step.
+    """
     recipe = Recipe(
-        iterations=steps,
-        batch_size=12,
+        iterations=10,
+        batch_size=BATCH,
         learning_rate=0.01,
+        warm_up=0.0,
         bottleneck=6,
         bottleneck_norm=False,
         dropout=0.0,
         precision="64-true",
     )
-    (settings,) = configure(method).values()
-    off = {"dropout": 0.0} if hasattr(settings, "dropout") else {}
-    return RunConfig(method, recipe, overrides=off)
+    method, overrides = CASES[case]
+    off = {
+        f"{part}.dropout": 0.0
+        for part, settings in configure(method).items()
+        if hasattr(settings, "dropout")
+    }
+    return RunConfig(method, recipe, overrides=overrides | off)
 
 
-def weights(method: str, steps: int, fabric: Fabric) -> dict[str, torch.Tensor]:
-    trained = train(config_of(method, steps), toy_task(), fabric=fabric)
+def gradient(case: str, fabric: Fabric) -> State:
+    """The gradient of one batch by every parameter, in the middle of the training."""
+    config, task = config_of(case), toy_task()
+    torch.manual_seed(0)
+    built = build(config, task, fabric)
+    wrapped, _ = prepare(fabric, built.objective, built.optimizer)
+    size = BATCH // fabric.world_size
+    share = np.arange(size) + size * fabric.global_rank
+    source, target = task.source, task.target
+    assert isinstance(source, ArrayDomain)
+    assert isinstance(target, ArrayDomain)
+    assert source.labels is not None
+    labels = torch.from_numpy(source.labels[share])
+    terms = wrapped(source.rows(share).double(), labels, target.rows(share).double(), 0.5)
+    fabric.backward(torch.stack(list(terms.values())).sum())
+    parameters = built.objective.named_parameters()
+    return {name: p.grad.clone() for name, p in parameters if p.grad is not None}
+
+
+def weights(case: str, fabric: Fabric) -> State:
+    """After ten steps."""
+    trained = train(config_of(case), toy_task(), fabric=fabric)
     return {name: value.clone() for name, value in trained.built.state().items()}
+
+
+WHAT: dict[str, Callable[[str, Fabric], State]] = {"gradient": gradient, "weights": weights}
+
+
+def difference(first: State, second: State) -> float:
+    """The largest of any entry."""
+    assert first.keys() == second.keys()
+    return max(float((first[name] - value).abs().max()) for name, value in second.items())
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Inside, each process sees its own share only."""
+    gather = vars(objective)["gather"]
+    vars(objective)["gather"] = lambda tensor: tensor
+    try:
+        yield
+    finally:
+        vars(objective)["gather"] = gather
 
 
 def work(fabric: Fabric, out: Path) -> None:
     torch.set_num_threads(1)
-    gather = vars(objective)["gather"]
-    for method in METHODS:
-        kept = {"1": weights(method, 1, fabric), "10": weights(method, 10, fabric)}
-        vars(objective)["gather"] = lambda tensor: tensor
-        kept["apart"] = weights(method, 10, fabric)
-        vars(objective)["gather"] = gather
-        if fabric.is_global_zero:
-            for kind, state in kept.items():
-                save_file(state, out / f"{method}-{kind}.safetensors")
+    for case in CASES:
+        for what, compute in WHAT.items():
+            kept = {"together": compute(case, fabric)}
+            with apart():
+                kept["apart"] = compute(case, fabric)
+            if fabric.is_global_zero:
+                for kind, state in kept.items():
+                    save_file(state, out / f"{case}-{what}-{kind}.safetensors")
+
+
+def figures(out: Path) -> None:
+    """Print the differences from one process."""
+    alone = Fabric(accelerator="cpu", devices=1, precision="64-true")
+    columns = [(what, kind) for what in WHAT for kind in ("together", "apart")]
+    print(" " * 20, *(f"{' '.join(column):>20}" for column in columns))
+    for case in CASES:
+        expected = {what: compute(case, alone) for what, compute in WHAT.items()}
+        cells = [
+            difference(load_file(out / f"{case}-{what}-{kind}.safetensors"), expected[what])
+            for what, kind in columns
+        ]
+        print(f"{case:20}", *(f"{cell:20.2g}" for cell in cells))
 
 
 if __name__ == "__main__":
-    Fabric(accelerator="cpu", devices=2, strategy="ddp_spawn", precision="64-true").launch(
-        work,  # type: ignore[arg-type]
-        Path(sys.argv[1]),
-    )
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(sys.argv[1] if len(sys.argv) > 1 else temporary)
+        two = Fabric(accelerator="cpu", devices=2, strategy="ddp_spawn", precision="64-true")
+        two.launch(work, folder)  # type: ignore[arg-type]
+        if len(sys.argv) == 1:
+            figures(folder)

@@ -30,8 +30,8 @@ class Arguments:
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a finished run."""
-    out: Path
-    """Folder to write into."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Folder to write into; by default RUN/export."""
     onnx: bool = True
     """Write model.onnx too (extra `export`)."""
 
@@ -41,8 +41,13 @@ def run(arguments: Arguments) -> int:
     from equida.training.folder import RunFolder
     from equida.training.restore import restore
 
+    out = arguments.out or arguments.run / "export"
+    if any((out / name).exists() for name in ("config.json", "result.json", "checkpoint.pt")):
+        raise InputError(
+            f"{out} holds a run, whose weights the export would overwrite; choose another --out"
+        )
     predictor = restore(arguments.run)
-    folder = RunFolder(arguments.out)
+    folder = RunFolder(out)
     folder.save_tensors("model.safetensors", predictor.module.state_dict())
     description = {
         "format": 1,

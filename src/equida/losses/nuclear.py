@@ -16,7 +16,8 @@ def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
 
     BNM(P) = -||P||_* / B   (Cui et al. 2020, in the scale of Zhang et al. 2022, Eq. 3)
 
-    The minimum is attained at one-hot rows with balanced classes. Lower is better.
+    The minimum is attained at one-hot rows with balanced classes. Lower is better; NaN, with NaN
+    gradients, where a logit is not finite.
 
     Args:
         logits: target predictions, (batch, classes).
@@ -45,8 +46,12 @@ def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
             singular: Tensor = torch.linalg.svdvals(logits.softmax(1))
             return singular.sum() * scale
         return from_closed_form(_through_gram, logits, scale)
-    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
-        raise _explained(error, logits) from error
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+        probs = logits.softmax(1)
+        if bool(probs.isfinite().all()):
+            raise
+        # As every other loss of a network that has diverged, so that training can say where.
+        return probs.sum() * math.nan
 
 
 def _through_gram(logits: Tensor, scale: float) -> tuple[Tensor, Tensor]:
@@ -70,18 +75,6 @@ def _through_gram(logits: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     root = ((vectors * inverse) @ vectors.mT).to(factor.dtype)
     by_probs = (factor @ root if tall else root @ factor).to(probs.dtype)
     return (values @ inverse).to(probs.dtype), through_softmax(by_probs, probs)
-
-
-def _explained(error: Exception, logits: Tensor) -> Exception:
-    """The error that names a non-finite logit as the cause, if there is one."""
-    bad = (~logits.isfinite()).nonzero()
-    if len(bad) == 0:
-        return error
-    row, column = bad[0].tolist()
-    return ValueError(
-        f"logits hold {len(bad)} non-finite value(s), the first {logits[row, column].item()} at "
-        f"row {row}, class {column}; the network has diverged: lower the learning rate or clip"
-    )
 
 
 def fbnm(logits: Tensor) -> Tensor:

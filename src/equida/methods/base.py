@@ -66,7 +66,7 @@ class Method(nn.Module):
     """False where nothing of the target may enter: not even the statistics of normalisation see a
     target batch."""
     source_free: bool = False
-    """True where the terms need target predictions only."""
+    """True where the terms, of which there is at least one, need target predictions only."""
 
     def __init__(self, config: Any, features: int, classes: int, classifier: nn.Module) -> None:
         super().__init__()

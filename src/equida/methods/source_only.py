@@ -17,8 +17,6 @@ class SourceOnly(Method):
     """No adaptation: source cross-entropy and nothing else."""
 
     config: SourceOnlyConfig
-    source_free = True
-
     uses_target = False
 
     def forward(

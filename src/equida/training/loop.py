@@ -10,11 +10,13 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.data import Task
+from equida.errors import InputError
 from equida.training.build import build
 from equida.training.config import RunConfig
 from equida.training.distributed import prepare, without_exchange
 from equida.training.optim import schedule
 from equida.training.progress import Observer, Progress, Stepped, Trained
+from equida.training.recipe import Recipe
 
 __all__ = ["Observer", "Stepped", "Trained", "train"]
 
@@ -43,6 +45,7 @@ def train(
     config.check()
     recipe = config.recipe
     fabric = fabric or Fabric(devices=1, precision=recipe.precision)
+    _check_precision(recipe, fabric)
     torch.manual_seed(config.seed)
     built = build(config, task, fabric)
     objective, optimizer = prepare(fabric, built.objective, built.optimizer)
@@ -71,6 +74,16 @@ def train(
         optimizer.zero_grad()
         run.after(step + 1)
     return run.finish()
+
+
+def _check_precision(recipe: Recipe, fabric: Fabric) -> None:
+    """Stop where the run would not be in the precision that its config.json says."""
+    used = fabric.strategy.precision.precision
+    if used != recipe.precision:
+        raise InputError(
+            f"precision is {recipe.precision!r}, which is {used!r} on this {fabric.device.type}; "
+            f"choose {used!r} (--precision {used}), or another device"
+        )
 
 
 def _sum(terms: Mapping[str, Tensor], batches: int) -> Tensor:

@@ -41,7 +41,9 @@ def sgd(backbone: nn.Module, heads: Iterable[nn.Module], recipe: Recipe) -> torc
         momentum=recipe.momentum,
         nesterov=recipe.momentum > 0,
         weight_decay=recipe.weight_decay,
-        fused=True,
+        # The fused step of fp16 takes the scale of the loss out of the gradients by itself: too
+        # late for clipping, which must see them as they are.
+        fused=not (recipe.clip and recipe.precision == "16-mixed"),
     )
 
 

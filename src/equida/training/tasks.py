@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from equida.data import Domain, Task, keep_readable, load_task, make_task, open_domain
 from equida.data.readable import Unreadable
 from equida.training.config import TaskSource
@@ -22,10 +24,9 @@ def open_task(where: TaskSource, classes: tuple[str, ...] | None = None) -> tupl
         source, target = open_path(where.source), open_path(where.target)
         name = _name(where.source, where.target) if source.name == target.name else None
     else:
-        target = open_path(where.target)
-        target = target if target.labels is not None else target.relabel(classes or (), None)
-        checked, left_out = keep_readable(target, skip=where.skip_unreadable)
-        return Task(checked.name, checked, checked, classes or ()), left_out
+        target, left_out = keep_readable(open_path(where.target), skip=where.skip_unreadable)
+        target = _among(classes or (), target)
+        return Task(target.name, target, target, target.classes), left_out
     source, left_out = keep_readable(source, skip=where.skip_unreadable)
     target, more = keep_readable(target, skip=where.skip_unreadable)
     return make_task(source, target, name=name), [*left_out, *more]
@@ -37,6 +38,13 @@ def open_path(path: str) -> Domain:
     if colon and file and not Path(path).exists():
         return open_domain(file, domain=domain)
     return open_domain(path)
+
+
+def _among(classes: tuple[str, ...], target: Domain) -> Domain:
+    """The target under the classes of a finished run, its labels looked up by class name."""
+    absent = target.relabel(classes, np.zeros(len(target), np.int64))
+    absent.name = "of the finished run"
+    return make_task(absent, target).target
 
 
 def _name(source: str, target: str) -> str | None:
