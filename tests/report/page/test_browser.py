@@ -197,7 +197,7 @@ def test_a_point_leads_to_its_run_and_a_name_hides_a_system(
 def test_paper_gets_light_plots_of_its_width(browser: "Browser", report: Path) -> None:
     page = open_page(browser, report, scheme="dark").page
     width = "document.querySelector('#plot-terms .main-svg').getBoundingClientRect().width"
-    colour = "getComputedStyle(document.querySelector('.dot')).backgroundColor"
+    colour = "getComputedStyle(document.querySelector('.mark path')).stroke"
     before = page.evaluate(width), page.evaluate(colour)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate(width) == 660
