@@ -3,6 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const byId = (id) => document.getElementById(id);
+const canHover = matchMedia("(hover: hover)").matches;
 let printing = false;
 
 function make(tag, text, attributes = {}) {
@@ -84,7 +85,7 @@ function plot(id, traces, more, told, picked) {
     showTip(lines, event.event.clientX, event.event.clientY, picture);
   });
   place.on("plotly_unhover", hideTip);
-  if (picked && matchMedia("(hover: hover)").matches) place.on("plotly_click", (event) => { hideTip(); picked(event.points[0]); });
+  if (picked && canHover) place.on("plotly_click", (event) => { hideTip(); picked(event.points[0]); });
 }
 
 function absent(id, sentence) {
@@ -158,12 +159,24 @@ for (const cell of document.querySelectorAll("td[tabindex]")) {
   cell.addEventListener("blur", hideTip);
 }
 addEventListener("scroll", hideTip, { passive: true });
+
+/* A table that is wider than its place says so, and fades on the side where it goes on. */
+function markOverflow() {
+  for (const place of document.querySelectorAll(".scroll")) {
+    const hidden = place.scrollWidth - place.clientWidth;
+    place.classList.toggle("wider", hidden > 1);
+    place.classList.toggle("goes-on", place.scrollLeft < hidden - 1);
+  }
+}
+for (const place of document.querySelectorAll(".scroll")) place.addEventListener("scroll", () => { hideTip(); markOverflow(); }, { passive: true });
+addEventListener("resize", markOverflow);
 addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
 
 const selection = byId("show-selection");
 if (selection) {
   selection.addEventListener("change", () => {
     for (const figure of document.querySelectorAll("#results figure[data-selection]")) figure.hidden = figure.dataset.selection !== selection.value;
+    markOverflow();
   });
 }
 
@@ -171,3 +184,4 @@ dark.addEventListener("change", () => { paintMarks(); redraw(); });
 addEventListener("beforeprint", () => { printing = true; paintMarks(); redraw(); });
 addEventListener("afterprint", () => { printing = false; paintMarks(); redraw(); });
 paintMarks();
+markOverflow();
