@@ -174,14 +174,14 @@ function drawConfusion(run) {
 
 const hue = (c, night) => `hsl(${(c * 137.508 + 20) % 360} ${night ? "55% 66%" : "58% 43%"})`;
 
-/* The name of each class in the middle of its samples. */
+/* The name of each class above most of its samples. */
 function classLabels(run, map, classes) {
   const t = theme();
-  const middle = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+  const quantile = (values, share) => values.sort((a, b) => a - b)[Math.floor(values.length * share)];
   return run.classes.flatMap((name, c) => {
     const mine = map.x.map((_, i) => i).filter((i) => classes(i) === c);
     if (!mine.length) return [];
-    return [{ text: plain(name, 16), x: middle(mine.map((i) => map.x[i])), y: middle(mine.map((i) => map.y[i])), yshift: 14, showarrow: false, font: { size: run.classes.length > 12 ? 10 : 13, color: t.ink }, bgcolor: t.night ? "rgba(20,22,26,.7)" : "rgba(252,251,248,.75)", borderpad: 1 }];
+    return [{ text: plain(name, 16), x: quantile(mine.map((i) => map.x[i]), 0.5), y: quantile(mine.map((i) => map.y[i]), 0.85), yshift: 15, showarrow: false, font: { size: run.classes.length > 12 ? 10 : 13, color: t.ink }, bgcolor: t.night ? "rgba(20,22,26,.6)" : "rgba(252,251,248,.6)", borderpad: 0 }];
   });
 }
 
@@ -210,10 +210,10 @@ function drawMap(run) {
   const small = narrow();
   const traces = [
     layer(all.filter((i) => !wrong(i)), { symbol: "circle", size: small ? 6 : 8, opacity: map.truth ? 0.6 : 0.85 }),
-    layer(all.filter(wrong), { symbol: "x", size: small ? 8 : 10, line: { color: t.ink, width: 1 } }),
+    layer(all.filter(wrong), { symbol: "x", size: small ? 8 : 10, line: { color: t.ink, width: small ? 0.6 : 1 } }),
   ];
   const drag = canHover ? "zoom" : isWhole() ? false : "pan";
-  plot("plot-map", traces, { height: small ? 340 : 520, margin: { l: 4, r: 4, t: 4, b: 4 }, annotations: labels, dragmode: drag, xaxis: { ...bare, range: mapView.x }, yaxis: { ...bare, range: mapView.y } }, (point) => {
+  plot("plot-map", traces, { height: small ? 340 : 520, margin: { l: 4, r: 4, t: 4, b: 4 }, annotations: labels, dragmode: drag, xaxis: { ...bare, range: [...mapView.x] }, yaxis: { ...bare, range: [...mapView.y] } }, (point) => {
     const i = point.customdata;
     const lines = [map.samples[i], `predicted: ${run.classes[map.predicted[i]]}, ${percent(map.confidence[i])}`];
     if (map.truth) lines.push(`true: ${run.classes[map.truth[i]] ?? "unknown"}`);
