@@ -178,6 +178,33 @@ def test_a_narrow_terminal_gets_the_columns_in_blocks(table: Comparison) -> None
     assert "…" not in narrow
 
 
+@pytest.mark.parametrize("width", [40, 60, 72, 80, 81, 90, 99, 100, 101, 110, 120, 132, 160, 200])
+def test_no_number_is_cut_at_any_width(width: int) -> None:
+    accuracies = {"source_only": [0.7, 0.72, 0.71], "nsm": [0.9, 0.92, 0.6]}
+    made = comparison(records(accuracies), "office31", TASKS, (0, 1, 2), measures=True)
+    shown = printed(made, width)
+    assert "…" not in shown
+    assert shown.count("80.7 ±17.9") == len(TASKS) + 1
+    for column in made.columns.values():
+        assert f" {column} " in shown
+    assert max(map(len, shown.splitlines())) <= width
+
+
+def test_columns_are_in_as_few_blocks_as_fit() -> None:
+    made = comparison(records({"nsm": [0.9, 0.92, 0.6]}), "office31", TASKS, (0, 1, 2))
+    # A margin of 1, 13 letters of " paper, diff.", 7 columns of 10 letters and 3 blanks, and 1.
+    assert printed(made, 106).count("Method") == 1
+    assert printed(made, 105).count("Method") == 2
+
+
+def test_long_names_wrap_where_numbers_would_be_cut() -> None:
+    long = Variant("nsm", {}, shown={"alpha": 1.5, "trade_off": 1.5, "iterations": 100})
+    made = comparison([Record(long, "A2W", 0, result(0.9))], "office31", ("A2W",), (0,))
+    shown = printed(made, 24)
+    assert "90.0" in shown
+    assert "…" not in shown
+
+
 def test_into_a_file_nothing_is_wrapped(table: Comparison) -> None:
     file = io.StringIO()
     print_table(table, Console(file=file, width=40))

@@ -26,21 +26,28 @@ def rich_table(table: Comparison, width: int, *, notes: bool = True) -> Renderab
 
 
 def _blocks(table: Comparison, width: int) -> list[list[str]]:
-    """The columns, evenly spread over as few blocks as possible."""
+    """The columns, evenly spread over as few blocks as fit."""
     keys = list(table.columns)
-    title = max((len(line.title) for line in table.lines), default=6)
-    room = width - max(title, len("paper, diff.")) - 4
-    needed = max(
-        (_width(line.cells[key], table) for line in table.lines for key in keys), default=8
-    )
-    each = max(1, room // (needed + 2))
-    count = -(-len(keys) // each)
-    size = -(-len(keys) // count)
-    return [keys[start : start + size] for start in range(0, len(keys), size)]
+    titles = [len(line.title) for line in table.lines]
+    title = max([*titles, len(" paper, diff.") if any(x.paper for x in table.lines) else 6])
+    needed = {key: _width(key, table) for key in keys}
+
+    def blocks(size: int) -> list[list[str]]:
+        return [keys[start : start + size] for start in range(0, len(keys), size)]
+
+    def fits(block: list[str]) -> bool:
+        # Each column has a blank on both sides and one between it and the next.
+        return title + 2 + sum(needed[key] + 3 for key in block) <= width
+
+    sizes = dict.fromkeys(-(-len(keys) // count) for count in range(1, len(keys) + 1))
+    return next((blocks(size) for size in sizes if all(map(fits, blocks(size)))), blocks(1))
 
 
-def _width(cell: Cell, table: Comparison) -> int:
-    return max(len(_own(cell, table)), len(beside(cell)), 6)
+def _width(key: str, table: Comparison) -> int:
+    """How many letters the widest cell of a column has, its heading among them."""
+    cells = [line.cells[key] for line in table.lines]
+    texts = [text for cell in cells for text in (_own(cell, table), beside(cell))]
+    return max(len(text) for text in (table.columns[key], *texts))
 
 
 def _own(cell: Cell, table: Comparison) -> str:
@@ -49,7 +56,8 @@ def _own(cell: Cell, table: Comparison) -> str:
 
 def _block(table: Comparison, keys: Sequence[str]) -> Table:
     drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    drawn.add_column("Method", no_wrap=True)
+    # Where not even one column fits, names wrap and numbers stay whole.
+    drawn.add_column("Method", overflow="fold")
     for key in keys:
         drawn.add_column(table.columns[key], justify="right", no_wrap=True)
     for line in table.lines:

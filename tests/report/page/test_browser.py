@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from equida.report.page import write_page
+from equida.training.folder import RunFolder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -63,6 +64,24 @@ def report(browser: "Browser", writer: Any, tmp_path_factory: pytest.TempPathFac
     (write(method="cwsm", seed=7) / "result.json").unlink()
     out = runs.parent / "report.html"
     write_page(runs, out, maps=2)
+    return out
+
+
+@pytest.fixture(scope="module")
+def wide(browser: "Browser", writer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six tasks of 31 classes; the first run logged one point, the second 700."""
+    runs = tmp_path_factory.mktemp("wide") / "runs"
+    write = writer(runs)
+    classes = tuple(f"class {number}" for number in range(31))
+    for source in "abcdef":
+        for seed in (0, 1):
+            folder = write(source=source, benchmark=None, seed=seed, classes=classes)
+            if source == "a":
+                (folder / "log.jsonl").write_text("")
+                for step in range(1, 2 if seed == 0 else 701):
+                    RunFolder(folder).append_log({"step": step, "terms": {"cross_entropy": 0.5}})
+    out = runs.parent / "report.html"
+    write_page(runs, out, maps=1)
     return out
 
 
@@ -197,7 +216,7 @@ def test_a_point_leads_to_its_run_and_a_name_hides_a_system(
 def test_paper_gets_light_plots_of_its_width(browser: "Browser", report: Path) -> None:
     page = open_page(browser, report, scheme="dark").page
     width = "document.querySelector('#plot-terms .main-svg').getBoundingClientRect().width"
-    colour = "getComputedStyle(document.querySelector('.dot')).backgroundColor"
+    colour = "getComputedStyle(document.querySelector('.mark path')).stroke"
     before = page.evaluate(width), page.evaluate(colour)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate(width) == 660
@@ -211,3 +230,68 @@ def test_failed_and_unfinished_runs_are_there(browser: "Browser", report: Path) 
     page = open_page(browser, report).page
     assert "CWSM" in page.locator("#open-runs").inner_text()
     assert page.locator("#runs details").count() == 5
+
+
+def test_the_map_enlarges_and_shows_all_again(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report).page
+    seen = "document.getElementById('plot-map').layout.xaxis.range"
+    whole = page.evaluate(seen)
+    page.locator("#map-in").click()
+    assert page.evaluate(seen) == pytest.approx([0.23, 0.77])
+    page.locator("#map-colour").select_option("truth")
+    assert page.evaluate(seen) == pytest.approx([0.23, 0.77])
+    page.locator("#map-all").click()
+    assert page.evaluate(seen) == whole
+    page.locator("#plot-map").scroll_into_view_if_needed()
+    box = page.locator("#plot-map").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.2 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.7 * box["height"], steps=4)
+    page.mouse.up()
+    page.wait_for_function(f"{seen}[1] < 0.8")
+    page.locator("#plot-map .nsewdrag").dblclick()
+    page.wait_for_function(f"{seen}[1] === {whole[1]}")
+
+
+def test_mistakes_are_crosses_above_the_other_samples(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report).page
+    layers = page.locator("#plot-map .scatterlayer .trace")
+    # Of the chosen run's 60 samples 50 are predicted right.
+    assert layers.nth(0).locator("path.point").count() == 50
+    assert layers.nth(1).locator("path.point").count() == 10
+
+
+def test_a_phone_sees_that_a_table_goes_on(browser: "Browser", wide: Path) -> None:
+    page = open_page(browser, wide, 400).page
+    place = page.locator("#results figure:not([hidden]) .scroll")
+    assert "goes-on" in str(place.get_attribute("class"))
+    caption = "document.querySelector('#results figcaption')"
+    cue = page.evaluate(f"getComputedStyle({caption}, '::after').content")
+    assert "more columns" in cue
+    place.evaluate("element => { element.scrollLeft = element.scrollWidth; }")
+    page.wait_for_function("!document.querySelector('#results .scroll.goes-on')")
+    first, around = place.locator("tbody th").first.bounding_box(), place.bounding_box()
+    assert first is not None
+    assert around is not None
+    assert first["x"] == pytest.approx(around["x"], abs=1)
+    assert page.locator("#plot-confusion .yaxislayer-above text").count() == 31
+    assert page.locator("#plot-confusion .xaxislayer-above text").count() == 31
+
+
+def test_one_logged_point_is_seen_and_thinning_is_said(browser: "Browser", wide: Path) -> None:
+    page = open_page(browser, wide).page
+    assert page.locator("#plot-terms .points path").count() == 1
+    assert page.locator("#terms-note").inner_text() == ""
+    page.locator("#run-seed").select_option(label="1")
+    assert page.locator("#terms-note").inner_text() == (
+        "Drawn is 1 of 3 logged points, 234 of 700."
+    )
+
+
+def test_paper_says_where_the_runs_are_listed(browser: "Browser", wide: Path) -> None:
+    page = open_page(browser, wide).page
+    assert page.locator(".on-paper").is_hidden()
+    page.emulate_media(media="print")
+    assert "each of the 12 finished runs" in page.locator(".on-paper").inner_text()
+    assert page.locator("#runs details").first.is_hidden()

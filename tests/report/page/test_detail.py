@@ -76,6 +76,6 @@ def test_long_curves_are_thinned_and_what_is_no_number_is_left_out() -> None:
     log = [{"step": i, "terms": {"a": float("inf") if i == 0 else i / 3}} for i in range(1000)]
     told = curves(log, "accuracy")
     assert len(told["steps"]) == 250 <= LINES
-    assert told["thinned"] == 4
+    assert (told["thinned"], told["logged"]) == (4, 1000)
     assert told["terms"]["a"][:2] == [None, 1.3333]
     assert told["figures"] == {}

@@ -6,7 +6,7 @@ import torch
 
 from equida.bench.store import read_runs
 from equida.report.page.grid import arrange
-from equida.report.page.maps import chosen, embed, shown_samples
+from equida.report.page.maps import GAP, chosen, embed, shown_samples, spread
 
 Writer = Callable[..., Path]
 
@@ -48,3 +48,20 @@ def test_samples_that_are_predicted_alike_lie_together() -> None:
 def test_very_few_or_equal_samples_have_places_too() -> None:
     assert embed(torch.full((2, 3), 1 / 3)).shape == (2, 2)
     assert np.isfinite(embed(torch.eye(3)[[0] * 12])).all()
+
+
+def test_samples_on_one_another_are_spread_and_stay_with_their_neighbours() -> None:
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    places = np.repeat(corners, 100, axis=0)
+    moved = spread(places)
+    distance = np.linalg.norm(moved[:, None] - moved[None], axis=2)
+    np.fill_diagonal(distance, np.inf)
+    assert distance.min() > 0.5 * GAP
+    assert np.abs(moved - places).max() < 0.25
+    assert (moved.min(), moved.max()) == (0.0, 1.0)
+    assert np.array_equal(moved, spread(places))
+
+
+def test_samples_that_are_apart_stay_where_they_are() -> None:
+    grid = np.stack(np.meshgrid(np.linspace(0, 1, 6), np.linspace(0, 1, 6)), -1).reshape(-1, 2)
+    assert np.abs(spread(grid) - grid).max() < 0.1 * GAP

@@ -95,6 +95,7 @@ def make_page(
             root=root,
             version=__version__,
             facts=facts(grid),
+            finished=len(grid.finished),
             headline=headline(grid),
             labelled=labelled,
             systems=grid.systems,

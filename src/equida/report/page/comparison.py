@@ -1,11 +1,13 @@
 """The tables: systems by tasks for each way to select a step, and the selections side by side."""
 
 import dataclasses
+import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from equida.bench.results import Figures, average
 from equida.report.page.grid import SELECTIONS, Entry, Grid, System, TaskKey
 
 
@@ -56,7 +58,7 @@ class Table:
 
 
 def comparison(grid: Grid, selection: str) -> list[Table]:
-    """One table for each benchmark: accuracy by task, then the means over the tasks."""
+    """One table for each benchmark: accuracy by task, then the means over several tasks."""
     tables = []
     for benchmark in dict.fromkeys(task.benchmark for task in grid.tasks):
         tasks = [task for task in grid.tasks if task.benchmark == benchmark]
@@ -65,15 +67,18 @@ def comparison(grid: Grid, selection: str) -> list[Table]:
             for system in grid.systems
             if any(e.system == system and e.task in tasks for e in grid.finished)
         ]
-        columns = (*(task.name for task in tasks), "accuracy", "equity", "discriminability")
+        means = ("accuracy",) if len(tasks) > 1 else ()
+        columns = (*(task.name for task in tasks), *means, "equity", "discriminability")
         tables.append(
             Table(
                 f"{benchmark}: target accuracy in %, {SELECTIONS[selection]}, "
                 f"{_seeds(grid, tasks)}",
                 columns,
-                _ranked(rows, range(len(tasks) + 1)),
+                _ranked(rows, range(len(tasks) + len(means))),
                 selection,
-                (("accuracy by task", len(tasks)), ("mean over tasks", 3)),
+                (("accuracy by task", len(tasks)), ("mean over tasks", 3))
+                if means
+                else (("accuracy", 1), ("predictions", 2)),
             )
         )
     return tables
@@ -97,26 +102,65 @@ def selection_tables(grid: Grid) -> list[Table]:
 
 
 def headline(grid: Grid) -> list[str]:
-    """A sentence for each benchmark: which system is best, and what it gains."""
-    return [text for table in comparison(grid, "last") if (text := _best(table))]
+    """A sentence for each benchmark: what adaptation gains, and what the seeds allow to say."""
+    return [text for table in comparison(grid, "last") if (text := _verdict(table))]
 
 
-def _best(table: Table) -> str | None:
+def _verdict(table: Table) -> str | None:
+    # The accuracy over all tasks; the one task's where there is one.
     place = len(table.columns) - 3
-    scores = [(row.cells[place].value, row.system) for row in table.rows]
-    complete = [(value, system) for value, system in scores if value is not None]
+    rows = [(row.cells[place], row.system) for row in table.rows]
+    complete = [(cell, system) for cell, system in rows if cell.value is not None]
     if len(complete) < 2:
         return None
-    best, system = max(complete, key=lambda pair: (pair[0], -pair[1].rank))
-    over = f" over {place} tasks" if place > 1 else f" on {table.columns[0]}"
-    text = (
-        f"{table.caption.split(':')[0]}: {system.label} has the best accuracy, {100 * best:.1f} %"
-    )
-    base = [value for value, other in complete if other.method == "source_only"]
-    gain = f", {100 * (best - base[0]):.1f} points above source only" if base else ""
+    where = f"over {place} tasks" if place else f"on {table.columns[0]}"
+    best, system = max(complete, key=lambda pair: (pair[0].value or 0.0, -pair[1].rank))
+    others = [(cell, other) for cell, other in complete if other != system]
+    base = [cell.value for cell, other in others if other.method == "source_only" and cell.value]
+    gain = f"{100 * ((best.value or 0.0) - max(base)):.1f} points" if base else ""
+    tell = _of_one_seed if best.spread is None else _of_seeds
+    return f"{table.caption.split(':')[0]}: {tell(best, system, others, where, gain)}"
+
+
+def _of_one_seed(
+    best: Cell, system: System, others: Sequence[tuple[Cell, System]], where: str, gain: str
+) -> str:
+    """What one seed shows; it ranks nothing."""
     if system.method == "source_only":
-        gain = ", and no adaptation does better"
-    return f"{text}{over}{gain} (last step)."
+        text = f"no adaptation does better than source only, {best.text} % {where}"
+    elif gain:
+        text = f"adaptation gains up to {gain} over source only {where} ({system.label}, "
+        text += f"{best.text} %)"
+    else:
+        least = min((cell for cell, _ in others), key=lambda cell: cell.value or 0.0)
+        text = f"accuracies from {least.text} to {best.text} % {where}"
+    return f"{text}, last step; one seed does not rank systems."
+
+
+def _of_seeds(
+    best: Cell, system: System, others: Sequence[tuple[Cell, System]], where: str, gain: str
+) -> str:
+    """The best mean, and which others are as good as far as the seeds tell."""
+    text = f"{system.label} has the highest mean accuracy, {best.text} ± {best.spread_text} % "
+    text += f"{where}, last step"
+    if gain:
+        text += f", {gain} above source only"
+    alike = [other.label for cell, other in others if _within_noise(best, cell)]
+    if not alike:
+        return f"{text}, and is ahead of all others by more than seed noise."
+    if len(alike) > 4:
+        alike = [*alike[:3], f"{len(alike) - 3} others"]
+    listed = " and ".join([", ".join(alike[:-1]), alike[-1]] if len(alike) > 1 else alike)
+    return f"{text}; within seed noise of {listed}."
+
+
+def _within_noise(best: Cell, other: Cell) -> bool:
+    """Whether two means differ by no more than two single seeds of them are expected to."""
+    assert best.value is not None
+    assert other.value is not None
+    assert best.spread is not None
+    noise = math.hypot(best.spread, best.spread if other.spread is None else other.spread)
+    return best.value - other.value <= noise
 
 
 def _seeds(grid: Grid, tasks: Sequence[TaskKey]) -> str:
@@ -129,19 +173,23 @@ def _seeds(grid: Grid, tasks: Sequence[TaskKey]) -> str:
 
 
 def _row(grid: Grid, system: System, tasks: Sequence[TaskKey], selection: str) -> tuple[Cell, ...]:
-    cells, groups = [], []
-    for task in tasks:
-        runs = [e for e in grid.finished if e.system == system and e.task == task]
-        groups.append(runs)
-        lines = tuple(_line(e, selection) for e in runs)
-        scores = [e.score(selection) for e in runs]
-        cells.append(_cell(scores, lines, runs[0].number if runs else None))
-    return (
-        *cells,
-        _mean(groups, lambda e: e.score(selection), percent=True),
-        _mean(groups, lambda e: (e.figures(selection) or {}).get("equity"), percent=False),
-        _mean(groups, lambda e: (e.figures(selection) or {}).get("discriminability"), False),
-    )
+    groups = [[e for e in grid.finished if e.system == system and e.task == t] for t in tasks]
+    cells = [
+        _cell(
+            Figures(_by_seed(runs, lambda e: e.score(selection))),
+            tuple(_line(e, selection) for e in runs),
+            run=runs[0].number if runs else None,
+        )
+        for runs in groups
+    ]
+    if len(tasks) > 1:
+        cells.append(_mean(groups, lambda e: e.score(selection), percent=True))
+    measures = (_measure(name, selection) for name in ("equity", "discriminability"))
+    return (*cells, *(_mean(groups, of, percent=False) for of in measures))
+
+
+def _measure(name: str, selection: str) -> Callable[[Entry], float | None]:
+    return lambda entry: (entry.figures(selection) or {}).get(name)
 
 
 def _line(entry: Entry, selection: str) -> str:
@@ -155,37 +203,42 @@ def _line(entry: Entry, selection: str) -> str:
     )
 
 
-def _cell(values: Sequence[float | None], lines: tuple[str, ...], run: int | None) -> Cell:
-    known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
-        return Cell(lines=lines, run=run)
-    spread = statistics.stdev(known) if len(known) > 1 else None
-    return Cell(statistics.fmean(known), spread, lines=lines, run=run)
+def _by_seed(runs: Sequence[Entry], of: Callable[[Entry], float | None]) -> dict[int, float]:
+    """The figure of each seed that has one; the mean where a seed was run more than once."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for entry in runs:
+        if (value := of(entry)) is not None:
+            found[entry.seed].append(value)
+    return {seed: statistics.fmean(values) for seed, values in sorted(found.items())}
+
+
+def _cell(
+    figures: Figures, lines: tuple[str, ...], *, percent: bool = True, run: int | None = None
+) -> Cell:
+    return Cell(figures.mean, figures.deviation, percent, lines=lines, run=run)
 
 
 def _mean(
     groups: Sequence[Sequence[Entry]], of: Callable[[Entry], float | None], percent: bool
 ) -> Cell:
-    """The mean over tasks of the means over seeds; empty unless every task has all of them."""
-    values = [[of(entry) for entry in runs] for runs in groups]
-    means = [
-        statistics.fmean(known)
-        for one in values
-        if one and len(known := [value for value in one if value is not None]) == len(one)
-    ]
-    if len(means) < len(groups):
-        done = f"{len(means)} of {len(groups)} tasks have this figure"
-        return Cell(percent=percent, lines=(done,))
-    return Cell(statistics.fmean(means), percent=percent)
+    """The mean over tasks of every seed that has all of them, as the tables of a grid have it."""
+    columns = [Figures(_by_seed(runs, of)) for runs in groups]
+    mean = average(columns)
+    over = f", mean of {len(columns)} tasks" if len(columns) > 1 else ""
+    lines = []
+    for seed in sorted({entry.seed for runs in groups for entry in runs}):
+        if seed in mean.by_seed:
+            value = mean.by_seed[seed]
+            lines.append(f"seed {seed}: {_percent(value) if percent else f'{value:.3f}'}{over}")
+        else:
+            done = sum(seed in column.by_seed for column in columns)
+            lines.append(f"seed {seed}: {done} of {len(columns)} tasks have this figure")
+    return _cell(mean, tuple(lines), percent=percent)
 
 
 def _selected(grid: Grid, system: System, tasks: Sequence[TaskKey], selection: str) -> Cell:
     groups = [[e for e in grid.finished if e.system == system and e.task == t] for t in tasks]
-    cell = _mean(groups, lambda e: e.score(selection), percent=True)
-    lines = tuple(
-        f"{e.task.name}, seed {e.seed}: {_percent(e.score(selection))}" for g in groups for e in g
-    )
-    return dataclasses.replace(cell, lines=(*cell.lines, *lines))
+    return _mean(groups, lambda e: e.score(selection), percent=True)
 
 
 def _percent(value: float | None) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 from equida.bench.store import Predictions
 from equida.evaluation.accuracy import class_accuracies
 from equida.report.page.grid import SELECTIONS, Entry
-from equida.report.page.maps import embed, shown_samples
+from equida.report.page.maps import embed, shown_samples, spread
 from equida.report.page.pictures import Pictures
 
 MISTAKES = 12
@@ -83,6 +83,7 @@ def curves(log: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
         "steps": [line["step"] for line in kept],
         "terms": rows,
         "thinned": every,
+        "logged": len(terms),
         "evaluated": [line["step"] for line in seen],
         "figures": {
             name: [_short(line["evaluation"].get(name)) for line in seen]
@@ -116,7 +117,7 @@ def mistakes(predictions: Predictions, entry: Entry, pictures: Pictures) -> dict
 def _map(predictions: Predictions, entry: Entry, pictures: Pictures) -> dict[str, Any]:
     rows = shown_samples(len(predictions.samples))
     probs = predictions.probs[rows]
-    places = embed(probs)
+    places = spread(embed(probs))
     samples = [predictions.samples[i] for i in rows]
     told = {
         "of": len(predictions.samples),

@@ -4,29 +4,6 @@ const hiddenSystems = new Set();
 const taskNames = data.tasks.map((task) => (data.benchmarks > 1 ? task.benchmark + ": " : "") + task.name);
 const scored = data.runs.filter((run) => run.last.accuracy !== null);
 
-const MARKS = {
-  circle: "M6 1a5 5 0 1 0 .01 0z", square: "M1.5 1.5h9v9h-9z", diamond: "M6 0l6 6-6 6-6-6z",
-  "triangle-up": "M6 .5l6 10.5H0z", "triangle-down": "M6 11.5L0 1h12z", cross: "M4 0h4v4h4v4H8v4H4V8H0V4h4z",
-  x: "M2.5 0L6 3.5 9.5 0 12 2.5 8.5 6 12 9.5 9.5 12 6 8.5 2.5 12 0 9.5 3.5 6 0 2.5z",
-  star: "M6 0l1.8 4H12L8.6 6.8 10 11.5 6 8.6 2 11.5 3.4 6.8 0 4h4.2z",
-  pentagon: "M6 .5l6 4.4-2.3 6.9H2.3L0 4.9z", hexagon: "M3 .8h6L12 6 9 11.2H3L0 6z",
-};
-
-function mark(system) {
-  const kind = data.systems[system].marker;
-  const open = kind.endsWith("-open");
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  svg.setAttribute("viewBox", "0 0 12 12");
-  svg.setAttribute("aria-hidden", "true");
-  path.setAttribute("d", MARKS[kind.replace("-open", "")]);
-  path.setAttribute("fill", open ? "none" : colourOf(system));
-  path.setAttribute("stroke", colourOf(system));
-  path.setAttribute("stroke-width", open ? "2" : "0");
-  svg.append(path);
-  return svg;
-}
-
 function systemsOf(runs) { return [...new Set(runs.map((run) => run.system))].sort((a, b) => a - b); }
 
 function drawLegend() {

@@ -4,6 +4,11 @@ let current = data.runs[0];
 const narrow = () => innerWidth < 560;
 const MOST_CLASSES = data.most_classes;
 
+/* The part of the map that is seen; the whole one leaves touches to the page, for scrolling. */
+const WHOLE = [-0.04, 1.04];
+let mapView = { run: null, x: WHOLE, y: WHOLE };
+const isWhole = () => mapView.x[1] - mapView.x[0] > 1.07 && mapView.y[1] - mapView.y[0] > 1.07;
+
 function chooseRun(number, jump) {
   current = runOf(number) ?? current;
   byId("run-task").value = current.task;
@@ -50,7 +55,12 @@ function drawRun() {
   drawTerms(run); drawEvaluations(run); drawSizes(run); drawChange(run); drawConfusion(run); drawMap(run); drawMistakes(run); drawPicks(run);
 }
 
+/* A line needs two points; a single one is a marker. */
+const lineMode = (values) => (values.filter((value) => value !== null).length > 1 ? "lines" : "markers");
+
 function drawTerms(run) {
+  const { logged, thinned } = run.curves;
+  byId("terms-note").textContent = thinned > 1 ? `Drawn is 1 of ${thinned} logged points, ${run.curves.steps.length} of ${logged}.` : "";
   const names = Object.keys(run.curves.terms);
   if (!names.length) return absent("plot-terms", "The log of this run has no loss terms.");
   const t = theme();
@@ -62,7 +72,7 @@ function drawTerms(run) {
     const axis = { domain: [Math.max(0, top - height), top], gridcolor: t.line, zerolinecolor: t.line, fixedrange: true, automargin: true, nticks: 4 };
     more[i ? `yaxis${i + 1}` : "yaxis"] = axis;
     more.annotations.push({ text: plain(name.replaceAll("_", " ")), x: 1, y: top, xref: "paper", yref: "paper", xanchor: "right", yanchor: "top", showarrow: false, font: { color: t.ink, size: 12 } });
-    return { type: "scatter", mode: "lines", x: run.curves.steps, y: run.curves.terms[name], yaxis: i ? `y${i + 1}` : "y", line: { color: colourOf(run.system), width: 1.8 }, name: plain(name) };
+    return { type: "scatter", mode: lineMode(run.curves.terms[name]), x: run.curves.steps, y: run.curves.terms[name], marker: { size: 8 }, yaxis: i ? `y${i + 1}` : "y", line: { color: colourOf(run.system), width: 1.8 }, name: plain(name) };
   });
   plot("plot-terms", traces, more, (point) => ({ lines: [`step ${point.x}`, `${names[point.curveNumber].replaceAll("_", " ")} ${point.y}`] }));
 }
@@ -75,7 +85,7 @@ function drawEvaluations(run) {
   const looks = { equity: [t.accent, "dash"], discriminability: [t.soft, "dot"], source_accuracy: [t.night ? "#6a717b" : "#b3ac9d", "solid"] };
   const traces = names.map((name) => {
     const [colour, dash] = looks[name] ?? [colourOf(run.system), "solid"];
-    return { type: "scatter", mode: "lines", name: name.replaceAll("_", " "), x: evaluated, y: figures[name], line: { color: colour, dash, width: name in looks ? 1.6 : 2.4 } };
+    return { type: "scatter", mode: lineMode(figures[name]), marker: { size: 8, color: colour }, name: name.replaceAll("_", " "), x: evaluated, y: figures[name], line: { color: colour, dash, width: name in looks ? 1.6 : 2.4 } };
   });
   const main = run.confusion ? "accuracy" : "equity";
   const picks = run.picks.filter((pick) => pick.name !== "last step");
@@ -152,51 +162,83 @@ function drawConfusion(run) {
   const trace = { type: "heatmap", z: shares, zmin: 0, zmax: 100, colorscale: t.scale, xgap: few ? 1 : 0, ygap: few ? 1 : 0, showscale: !narrow(), colorbar: { thickness: 10, outlinewidth: 0, ticksuffix: " %", len: 0.8 } };
   if (few) Object.assign(trace, { text: counts.map((row) => row.map((n) => (n ? String(n) : ""))), texttemplate: "%{text}", textfont: { size: narrow() ? 9 : 11 } });
   const width = byId("plot-confusion").clientWidth;
-  const labels = count <= (narrow() ? 12 : 70);
-  const axis = { tickvals: run.classes.map((_, c) => c), ticktext: run.classes.map((name) => plain(name, narrow() ? 10 : 20)), showticklabels: labels, showgrid: false, zeroline: false, tickfont: { size: count > 40 ? 8 : count > 20 ? 10 : 12 } };
-  const below = { ...axis, title: { text: "predicted" }, tickangle: few ? 0 : -90 };
-  plot("plot-confusion", [trace], { height: Math.min(Math.max(width * 0.85, 340), few ? 480 : 820), xaxis: below, yaxis: { ...axis, autorange: "reversed", title: { text: "true" } } }, (point) => ({
+  const labels = count <= (narrow() ? 40 : 70);
+  byId("confusion-note").textContent = labels ? "" : "; point at a cell or tap it for its classes";
+  const size = narrow() ? (count > 12 ? 8 : 10) : count > 40 ? 8 : count > 20 ? 10 : 12;
+  const axis = { tickvals: run.classes.map((_, c) => c), ticktext: run.classes.map((name) => plain(name, narrow() ? 12 : 20)), showticklabels: labels, showgrid: false, zeroline: false, ticklen: 2, tickfont: { size } };
+  const below = { ...axis, title: { text: "predicted" }, tickangle: few && !narrow() ? 0 : -90 };
+  plot("plot-confusion", [trace], { height: Math.min(Math.max(width * 0.85, narrow() && !few ? 430 : 340), few ? 480 : 820), ...(narrow() ? { margin: { l: 8, r: 4, t: 4, b: 8 } } : {}), xaxis: below, yaxis: { ...axis, autorange: "reversed", title: { text: "true" } } }, (point) => ({
     lines: [`true: ${run.classes[point.y]}`, `predicted: ${run.classes[point.x]}`, `${counts[point.y][point.x]} of ${run.true[point.y]} samples`],
   }));
 }
 
 const hue = (c, night) => `hsl(${(c * 137.508 + 20) % 360} ${night ? "55% 66%" : "58% 43%"})`;
 
-/* The name of each class in the middle of its samples. */
+/* The name of each class above most of its samples. */
 function classLabels(run, map, classes) {
   const t = theme();
-  const middle = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+  const quantile = (values, share) => values.sort((a, b) => a - b)[Math.floor(values.length * share)];
   return run.classes.flatMap((name, c) => {
     const mine = map.x.map((_, i) => i).filter((i) => classes(i) === c);
     if (!mine.length) return [];
-    return [{ text: plain(name, 16), x: middle(mine.map((i) => map.x[i])), y: middle(mine.map((i) => map.y[i])), yshift: 14, showarrow: false, font: { size: run.classes.length > 12 ? 10 : 13, color: t.ink }, bgcolor: t.night ? "rgba(20,22,26,.7)" : "rgba(252,251,248,.75)", borderpad: 1 }];
+    return [{ text: plain(name, 16), x: quantile(mine.map((i) => map.x[i]), 0.5), y: quantile(mine.map((i) => map.y[i]), 0.85), yshift: 15, showarrow: false, font: { size: run.classes.length > 12 ? 10 : 13, color: t.ink }, bgcolor: t.night ? "rgba(20,22,26,.6)" : "rgba(252,251,248,.6)", borderpad: 0 }];
   });
 }
 
 function drawMap(run) {
   const map = run.map;
   byId("map-control").hidden = !map || !map.truth;
+  byId("map-zoom").hidden = !map;
   if (!map) {
     byId("map-note").textContent = "";
     return absent("plot-map", data.map_note);
   }
   const t = theme();
   const pictures = map.pictures.some((picture) => picture !== null);
-  byId("map-note").textContent = `t-SNE of the probabilities of ${map.samples.length} of ${map.of} target samples: near means predicted alike${map.truth ? ", a cross is a mistake" : ""}; point at a sample for its name${pictures ? " and picture" : ""}`;
+  byId("map-note").textContent = `t-SNE of the probabilities of ${map.samples.length} of ${map.of} target samples: near means predicted alike, and samples on one another are spread a little${map.truth ? "; a cross is a mistake" : ""}. Point at a sample for its name${pictures ? " and picture" : ""}${canHover ? "; drag over a part to enlarge it, double-click to see all" : ""}.`;
   const mode = map.truth ? byId("map-colour").value : "predicted";
   const right = (i) => map.truth[i] === map.predicted[i];
   const classes = (i) => (mode === "truth" ? map.truth[i] : map.predicted[i]);
   const colours = map.x.map((_, i) => (mode === "right" ? (right(i) ? t.accent : t.warm) : classes(i) < 0 ? t.soft : hue(classes(i), t.night)));
-  const symbols = map.x.map((_, i) => (map.truth && map.truth[i] >= 0 && !right(i) ? "x" : "circle"));
-  const bare = { visible: false, range: [-0.04, 1.04] };
+  if (mapView.run !== run.number) mapView = { run: run.number, x: WHOLE, y: WHOLE };
+  const bare = { visible: false, fixedrange: false };
+  const wrong = (i) => Boolean(map.truth) && map.truth[i] >= 0 && !right(i);
   const labels = mode === "right" || run.classes.length > (narrow() ? 12 : 40) ? [] : classLabels(run, map, classes);
-  const trace = { type: "scatter", mode: "markers", x: map.x, y: map.y, customdata: map.x.map((_, i) => i), marker: { color: colours, symbol: symbols, size: 7, opacity: 0.85 } };
-  plot("plot-map", [trace], { height: narrow() ? 340 : 480, margin: { l: 4, r: 4, t: 4, b: 4 }, annotations: labels, xaxis: bare, yaxis: bare }, (point) => {
+  /* Mistakes are drawn last, so that nothing covers them. */
+  const layer = (shown, marker) => ({ type: "scatter", mode: "markers", x: shown.map((i) => map.x[i]), y: shown.map((i) => map.y[i]), customdata: shown, marker: { ...marker, color: shown.map((i) => colours[i]) } });
+  const all = map.x.map((_, i) => i);
+  const small = narrow();
+  const traces = [
+    layer(all.filter((i) => !wrong(i)), { symbol: "circle", size: small ? 6 : 8, opacity: map.truth ? 0.6 : 0.85 }),
+    layer(all.filter(wrong), { symbol: "x", size: small ? 8 : 10, line: { color: t.ink, width: small ? 0.6 : 1 } }),
+  ];
+  const drag = canHover ? "zoom" : isWhole() ? false : "pan";
+  plot("plot-map", traces, { height: small ? 340 : 520, margin: { l: 4, r: 4, t: 4, b: 4 }, annotations: labels, dragmode: drag, xaxis: { ...bare, range: [...mapView.x] }, yaxis: { ...bare, range: [...mapView.y] } }, (point) => {
     const i = point.customdata;
     const lines = [map.samples[i], `predicted: ${run.classes[map.predicted[i]]}, ${percent(map.confidence[i])}`];
     if (map.truth) lines.push(`true: ${run.classes[map.truth[i]] ?? "unknown"}`);
     return { lines, picture: map.pictures[i] };
   });
+  const place = byId("plot-map");
+  place.removeAllListeners("plotly_relayout");
+  place.removeAllListeners("plotly_doubleclick");
+  place.on("plotly_relayout", () => { mapView.x = [...place.layout.xaxis.range]; mapView.y = [...place.layout.yaxis.range]; });
+  place.on("plotly_doubleclick", () => lookAt(WHOLE, WHOLE));
+}
+
+function lookAt(x, y) {
+  hideTip();
+  Object.assign(mapView, { x, y });
+  drawMap(current);
+}
+
+function zoom(factor) {
+  const part = ([low, high]) => {
+    const half = Math.min(0.54, ((high - low) * factor) / 2);
+    const middle = half === 0.54 ? 0.5 : (low + high) / 2;
+    return [middle - half, middle + half];
+  };
+  lookAt(part(mapView.x), part(mapView.y));
 }
 
 function drawMistakes(run) {
@@ -227,10 +269,13 @@ if (data.runs.length) {
   byId("run-task").addEventListener("change", () => chooseRun(keep(data.runs.filter((run) => run.task === Number(byId("run-task").value))).number));
   byId("run-system").addEventListener("change", () => { const runs = candidates(); chooseRun((runs.find((run) => run.seed === current.seed) ?? runs[0]).number); });
   byId("run-seed").addEventListener("change", () => chooseRun(Number(byId("run-seed").value)));
+  byId("map-in").addEventListener("click", () => zoom(0.5));
+  byId("map-out").addEventListener("click", () => zoom(2));
+  byId("map-all").addEventListener("click", () => lookAt(WHOLE, WHOLE));
   byId("map-colour").addEventListener("change", () => drawMap(current));
   chooseRun(data.first);
   drawings.set("run", drawRun);
-  if (matchMedia("(hover: hover)").matches) {
+  if (canHover) {
     for (const cell of document.querySelectorAll("td[data-run]")) cell.addEventListener("dblclick", () => chooseRun(Number(cell.dataset.run), true));
   }
   for (const cell of document.querySelectorAll("td[data-run]")) cell.addEventListener("keydown", (event) => { if (event.key === "Enter") chooseRun(Number(cell.dataset.run), true); });

@@ -3,6 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const byId = (id) => document.getElementById(id);
+const canHover = matchMedia("(hover: hover)").matches;
 let printing = false;
 
 function make(tag, text, attributes = {}) {
@@ -84,7 +85,7 @@ function plot(id, traces, more, told, picked) {
     showTip(lines, event.event.clientX, event.event.clientY, picture);
   });
   place.on("plotly_unhover", hideTip);
-  if (picked && matchMedia("(hover: hover)").matches) place.on("plotly_click", (event) => { hideTip(); picked(event.points[0]); });
+  if (picked && canHover) place.on("plotly_click", (event) => { hideTip(); picked(event.points[0]); });
 }
 
 function absent(id, sentence) {
@@ -98,8 +99,31 @@ function options(select, names, values) {
   select.replaceChildren(...names.map((name, i) => make("option", name, { value: values[i] })));
 }
 
-function paintDots() {
-  for (const dot of document.querySelectorAll(".dot")) dot.style.background = colourOf(Number(dot.dataset.system));
+const MARKS = {
+  circle: "M6 1a5 5 0 1 0 .01 0z", square: "M1.5 1.5h9v9h-9z", diamond: "M6 0l6 6-6 6-6-6z",
+  "triangle-up": "M6 .5l6 10.5H0z", "triangle-down": "M6 11.5L0 1h12z", cross: "M4 0h4v4h4v4H8v4H4V8H0V4h4z",
+  x: "M2.5 0L6 3.5 9.5 0 12 2.5 8.5 6 12 9.5 9.5 12 6 8.5 2.5 12 0 9.5 3.5 6 0 2.5z",
+  star: "M6 0l1.8 4H12L8.6 6.8 10 11.5 6 8.6 2 11.5 3.4 6.8 0 4h4.2z",
+  pentagon: "M6 .5l6 4.4-2.3 6.9H2.3L0 4.9z", hexagon: "M3 .8h6L12 6 9 11.2H3L0 6z",
+};
+
+function mark(system) {
+  const kind = data.systems[system].marker;
+  const open = kind.endsWith("-open");
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  svg.setAttribute("viewBox", "0 0 12 12");
+  svg.setAttribute("aria-hidden", "true");
+  path.setAttribute("d", MARKS[kind.replace("-open", "")]);
+  path.setAttribute("fill", open ? "none" : colourOf(system));
+  path.setAttribute("stroke", colourOf(system));
+  path.setAttribute("stroke-width", open ? "2" : "0");
+  svg.append(path);
+  return svg;
+}
+
+function paintMarks() {
+  for (const place of document.querySelectorAll(".mark")) place.replaceChildren(mark(Number(place.dataset.system)));
 }
 
 function sortTable(table, column, head) {
@@ -135,16 +159,29 @@ for (const cell of document.querySelectorAll("td[tabindex]")) {
   cell.addEventListener("blur", hideTip);
 }
 addEventListener("scroll", hideTip, { passive: true });
+
+/* A table that is wider than its place says so, and fades on the side where it goes on. */
+function markOverflow() {
+  for (const place of document.querySelectorAll(".scroll")) {
+    const hidden = place.scrollWidth - place.clientWidth;
+    place.classList.toggle("wider", hidden > 1);
+    place.classList.toggle("goes-on", place.scrollLeft < hidden - 1);
+  }
+}
+for (const place of document.querySelectorAll(".scroll")) place.addEventListener("scroll", () => { hideTip(); markOverflow(); }, { passive: true });
+addEventListener("resize", markOverflow);
 addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
 
 const selection = byId("show-selection");
 if (selection) {
   selection.addEventListener("change", () => {
     for (const figure of document.querySelectorAll("#results figure[data-selection]")) figure.hidden = figure.dataset.selection !== selection.value;
+    markOverflow();
   });
 }
 
-dark.addEventListener("change", () => { paintDots(); redraw(); });
-addEventListener("beforeprint", () => { printing = true; paintDots(); redraw(); });
-addEventListener("afterprint", () => { printing = false; paintDots(); redraw(); });
-paintDots();
+dark.addEventListener("change", () => { paintMarks(); redraw(); });
+addEventListener("beforeprint", () => { printing = true; paintMarks(); redraw(); });
+addEventListener("afterprint", () => { printing = false; paintMarks(); redraw(); });
+paintMarks();
+markOverflow();
