@@ -81,7 +81,11 @@ def test_the_verdicts_say_what_the_runs_say(made: tuple[PaperStudy, Path]) -> No
     assert outcomes["NSM is more accurate than CWSM"].outcome == "does not hold"
     assert outcomes["NSM is more accurate than BNM"].outcome == "undecided"
     assert outcomes["NSM: equity goes up from r=0.5 to r=1"].outcome == "holds"
-    assert outcomes["CWSM: discriminability goes down from r=0.5 to r=1"].outcome == "holds"
+    down = outcomes["CWSM: discriminability goes down from r=0.5 to r=1"]
+    assert down.outcome == "holds"
+    assert down.test is not None
+    assert down.test.difference == pytest.approx(-0.1)
+    assert (down.tasks_for, down.command) == (6, "")
     assert outcomes["CWSM: r=0.5 is more accurate than r=1"].printed == 0.3
     assert any("best here of the others" in claim for claim in outcomes)
 
