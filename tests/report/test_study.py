@@ -30,10 +30,11 @@ def by_name(found: PaperStudy) -> dict[str, str]:
 
 def test_what_is_there_and_what_is_missing(made: tuple[PaperStudy, Path]) -> None:
     assert by_name(made[0]) == {
-        "theory": "missing", "fig:dataset": "missing", "tab:office": "complete",
+        "theory": "missing", "fig:dataset": "missing", "tab:office": "complete, 3 seeds",
         "tab:office_home": "missing", "tab:visda": "missing", "tab:diff": "missing",
-        "fig:tsne": "missing", "tab:par_office": "complete", "tab:par_office_home": "missing",
-        "tab:par_visda": "missing", "fig:par": "25 of 50",
+        "fig:tsne": "missing", "tab:par_office": "complete, 3 seeds",
+        "tab:par_office_home": "missing",
+        "tab:par_visda": "missing", "fig:par": "25 of 50, 3 seeds",
     }  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def test_a_command_makes_runs_in_the_setting_of_those_there_are(
     arguments: Any = parse(arguments_for(words[2:]), "bench", words[2:])
     assert arguments.training.iterations == 4
     assert arguments.training.dropout == 0.0
-    assert office.status == "7 of 77"
+    assert office.status == "7 of 77, 3 seeds"
 
 
 def test_the_verdicts_say_what_the_runs_say(made: tuple[PaperStudy, Path]) -> None:
@@ -94,7 +95,7 @@ def test_the_document_shows_the_printed_numbers_also_where_runs_are_missing(
     made: tuple[PaperStudy, Path],
 ) -> None:
     text = paper_markdown(made[0])
-    assert "| *paper: NSM* | 56.8 | 76.5 |" in text
+    assert "| *paper: NSM* | **56.8** | **76.5** |" in text
     assert "Accuracy (%) on Office-Home; no runs yet." in text
     assert "equida theory --out theory" in text
     record = json.loads(paper_json(made[0]))
@@ -138,7 +139,7 @@ def test_as_a_user_calls_it(
     assert main(["paper", str(paper_runs), "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
     assert "holds" in said
-    assert "complete  Table 4" in said
+    assert "complete, 3 seeds  Table 4" in said
     assert {f.name for f in (tmp_path / "out").iterdir()} >= {"paper.md", "paper.json", "tsne.png"}
     assert main(["paper", "nowhere"]) == 2
     assert main(["paper"]) == 2

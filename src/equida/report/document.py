@@ -133,6 +133,7 @@ def _exhibit_json(exhibit: Exhibit) -> dict[str, Any]:
         "status": exhibit.status,
         "have": exhibit.have,
         "need": exhibit.need,
+        "seeds": list(exhibit.seeds) if exhibit.seeds else None,
         "command": exhibit.command or None,
         "tables": [as_json(table) for table in exhibit.tables],
         "figures": list(exhibit.figures),
@@ -178,8 +179,9 @@ def print_study(study: PaperStudy, console: Console) -> None:
     console.print(table)
     for command in deciding(study.verdicts):
         console.print(Text(f"for enough pairs: {command}", style="dim"), soft_wrap=True)
+    width = max(len(exhibit.status) for exhibit in study.exhibits)
     for exhibit in study.exhibits:
-        style = {"complete": "green", "missing": "red"}.get(exhibit.status, "yellow")
-        console.print(Text.assemble((f"{exhibit.status:>10}  ", style), exhibit.title))
+        style = "green" if exhibit.complete else "yellow" if exhibit.have else "red"
+        console.print(Text.assemble((f"{exhibit.status:>{width}}  ", style), exhibit.title))
         for command in exhibit.command.splitlines():
-            console.print(Text(f"            {command}", style="dim"), soft_wrap=True)
+            console.print(Text(" " * (width + 2) + command, style="dim"), soft_wrap=True)

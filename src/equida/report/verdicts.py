@@ -21,12 +21,12 @@ from equida.bench.settings import Setting
 from equida.bench.sweep import Variant, make_variant
 from equida.data.benchmarks import BENCHMARKS
 from equida.report.commands import bench_command
+from equida.report.exhibits import PAPER_SEEDS
 
 Outcome = Literal["holds", "does not hold", "undecided", "too few pairs", "no runs"]
 LEVEL = 0.05
 FEWEST_PAIRS = 6
 """Of n pairs, Wilcoxon's two-sided p is 2 / 2^n at least: 0.0625 of five, 0.031 of six."""
-USUAL_SEEDS = 3
 R_SWEEP = "r=0.5,1"
 Score = Callable[[Mapping[str, Any]], float | None]
 
@@ -169,7 +169,7 @@ def _with_commands(found: Sequence[Verdict], setting: Setting) -> list[Verdict]:
             setting.root,
             methods=",".join(method for method in ELEVEN if method in named),
             sweeps=(sweep,) if sweep else (),
-            seeds=max(USUAL_SEEDS, math.ceil(FEWEST_PAIRS / tasks)),
+            seeds=max(PAPER_SEEDS, math.ceil(FEWEST_PAIRS / tasks)),
         )
     return [dataclasses.replace(v, command=commands[v.sweep]) if v in short else v for v in found]
 
