@@ -74,6 +74,8 @@ def _exhibit_lines(exhibit: Exhibit) -> list[str]:
         lines += ["", "To make it:", "", "```sh", exhibit.command, "```"]
     for table in exhibit.tables:
         lines += ["", markdown(table).rstrip()]
+    for text in exhibit.texts:
+        lines += ["", text]
     lines += [f"\n![{exhibit.title}]({file})" for file in exhibit.figures if file.endswith(".png")]
     return lines
 

@@ -41,6 +41,8 @@ class Exhibit:
     command: str = ""
     """What makes it, or what is missing of it."""
     tables: tuple[Comparison, ...] = ()
+    texts: tuple[str, ...] = ()
+    """Further tables, as Markdown."""
     figures: tuple[str, ...] = ()
     """Files, beside the document."""
     remarks: tuple[str, ...] = ()
