@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from equida.bench.results import Record
-from equida.bench.sweep import Variant
+from equida.bench.sweep import Variant, make_variant
 from equida.data.benchmarks import BENCHMARKS
 from equida.report.formats import FORMATS, as_json, beside, escape, latex, markdown, ours
 from equida.report.tables import Comparison, comparison
@@ -92,6 +92,34 @@ def test_a_row_with_r_1_stands_beside_the_papers_row_with_r_1() -> None:
     assert comparison([Record(other, "A2W", 0)], "office31", TASKS, (0,)).lines[0].paper is None
 
 
+def test_of_two_r_the_better_of_each_method_is_marked() -> None:
+    accuracies = {("cwsm", 0.5): 0.90, ("cwsm", 1.0): 0.80, ("nsm", 0.5): 0.70, ("nsm", 1.0): 0.75}
+    made = comparison(
+        [
+            Record(make_variant(method, {"r": r}, "office31"), "A2W", 0, result(value))
+            for (method, r), value in accuracies.items()
+        ],
+        "office31",
+        TASKS,
+        (0,),
+        pairs=True,
+    )
+    assert [line.cells["A2W"].mark for line in made.lines] == ["b", "", "", "b"]
+    # Table 8 has 94.8 and 95.4 in bold; Table 4 has the first row's 94.5 underlined.
+    assert [beside(line.cells["A2W"], {"b": "<{}>", "u": "_{}_"}) for line in made.lines] == [
+        "94.5 −4.5", "<94.8> −14.8", "<95.4> −25.4", "93.3 −18.3",
+    ]  # fmt: skip
+    assert any("Table 8, ResNet-50" in note for note in made.notes)
+    alone = comparison(
+        [Record(make_variant("nsm", {"r": 1.0}, "office31"), "A2W", 0, result(0.9))],
+        "office31",
+        TASKS,
+        (0,),
+        pairs=True,
+    )
+    assert alone.lines[0].cells["A2W"].mark == ""
+
+
 def test_visda_is_by_class_with_the_mean() -> None:
     confusion = [[int(a == b) for b in range(12)] for a in range(12)]
     run = result(0.9, metric="mean_class_accuracy", confusion=confusion)
@@ -114,7 +142,8 @@ def test_markdown_is_a_table_with_one_width(table: Comparison) -> None:
     lines = [line for line in markdown(table).splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(table.columns) + 2}
     assert "**91.0 ± 1.4**" in lines[6]
-    assert "| *paper: NSM* | 95.4 −4.4 |" in lines[7]
+    # The paper sets 95.4 in bold and underlines 93.8.
+    assert "| *paper: NSM* | **95.4** −4.4 | 98.8 −7.8 | 99.5 −8.5 | <u>93.8</u> −2.8 |" in lines[7]
     assert "- Failed: CWSM A2W seed 0: no |memory| on A\\_1" in markdown(table)
 
 

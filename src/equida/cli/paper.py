@@ -28,7 +28,8 @@ class Arguments:
     images: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """DATASET=DIR: where the images of a data set are, for the figure of samples."""
     theory: Path | None = None
-    """theory.json, or its folder, as equida theory writes it."""
+    """theory.json, or its folder, as equida theory writes it; without, it is looked for in ./theory
+    and in the folders of runs."""
 
 
 def run(arguments: Arguments) -> int:
@@ -50,7 +51,7 @@ def run(arguments: Arguments) -> int:
     with Console(stderr=True).status("reading runs") as status:
         made = study(
             runs,
-            arguments.runs[0],
+            arguments.runs,
             arguments.out,
             select=arguments.select,
             images=images,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from equida.bench.settings import Setting
@@ -37,6 +37,27 @@ def bench_command(
     for sweep in sweeps:
         words += ["--sweep", sweep]
     words += ["--seeds", str(seeds), "--out", str(setting.root if setting else out)]
+    return shlex.join(words)
+
+
+def paper_command(
+    roots: Sequence[Path],
+    out: Path,
+    *,
+    select: str = "last",
+    images: Mapping[str, str] | None = None,
+    theory: Path | None = None,
+) -> str:
+    """The `equida paper` that says the same again, with these folders of images.
+
+    >>> paper_command([Path("runs")], Path("paper"), images={"office31": "DIR"})
+    'equida paper runs --out paper --images office31=DIR'
+    """
+    words = ["equida", "paper", *map(str, roots), "--out", str(out)]
+    words += ["--select", select] if select != "last" else []
+    words += ["--theory", str(theory)] if theory else []
+    for name, folder in (images or {}).items():
+        words += ["--images", f"{name}={folder}"]
     return shlex.join(words)
 
 

@@ -16,11 +16,16 @@ from equida.report.study import PaperStudy
 from equida.report.tables import SELECTED
 from equida.report.verdicts import Verdict
 
-COLOURS = {"holds": "green", "does not hold": "bold red", "undecided": "yellow", "no runs": "dim"}
+COLOURS = {"holds": "green", "does not hold": "bold red", "undecided": "yellow"}
+SIGN = (
+    "A difference is of the first named minus the second; of equity and discriminability it is r=1"
+    " minus r=0.5, so that what goes down is negative."
+)
 HOW = (
     "A claim holds where the 95 % interval of the mean difference (paired t over pairs of task and"
-    " seed) is above 0 and Wilcoxon's signed ranks agree (two-sided p < 0.05), does not hold where"
-    " both say the opposite, and is undecided otherwise. Pairs of one task are not independent of"
+    " seed) is on the claimed side of 0 and Wilcoxon's signed ranks agree (two-sided p < 0.05),"
+    " does not hold where both say the opposite, and is undecided otherwise. Fewer than six pairs"
+    " can never reach p < 0.05 and are called too few. Pairs of one task are not independent of"
     " each other, and p is not corrected for the number of claims: read it with the count of tasks"
     " beside it."
 )
@@ -32,11 +37,15 @@ def paper_markdown(study: PaperStudy) -> str:
     parts += [
         "## Do the paper's claims hold here?",
         "",
-        HOW,
+        f"{HOW} {SIGN}",
         "",
         *_verdict_rows(study.verdicts),
         "",
     ]
+    commands = deciding(study.verdicts)
+    if commands:
+        parts += ["What is without enough pairs needs these runs:", ""]
+        parts += ["```sh", *commands, "```", ""]
     parts += ["## What there is", "", "| | status |", "| --- | --- |"]
     parts += [f"| {exhibit.title} | {exhibit.status} |" for exhibit in study.exhibits]
     for exhibit in study.exhibits:
@@ -65,8 +74,15 @@ def _exhibit_lines(exhibit: Exhibit) -> list[str]:
         lines += ["", "To make it:", "", "```sh", exhibit.command, "```"]
     for table in exhibit.tables:
         lines += ["", markdown(table).rstrip()]
+    for text in exhibit.texts:
+        lines += ["", text]
     lines += [f"\n![{exhibit.title}]({file})" for file in exhibit.figures if file.endswith(".png")]
     return lines
+
+
+def deciding(verdicts: Sequence[Verdict]) -> list[str]:
+    """The commands that make enough pairs, each once."""
+    return list(dict.fromkeys(verdict.command for verdict in verdicts if verdict.command))
 
 
 def _verdict_rows(verdicts: Sequence[Verdict]) -> list[str]:
@@ -89,7 +105,7 @@ def _verdict_rows(verdicts: Sequence[Verdict]) -> list[str]:
 def _cells(verdict: Verdict) -> list[str]:
     digits = 1 if verdict.unit else 3
     printed = "" if verdict.printed is None else signed(verdict.printed, digits)
-    first = [verdict.claim, BENCHMARKS[verdict.benchmark].title, verdict.outcome]
+    first = [verdict.claim, BENCHMARKS[verdict.benchmark].title, verdict.said]
     test = verdict.test
     if test is None:
         return [*first, "", "", "", "", "", printed]
@@ -119,6 +135,7 @@ def _exhibit_json(exhibit: Exhibit) -> dict[str, Any]:
         "status": exhibit.status,
         "have": exhibit.have,
         "need": exhibit.need,
+        "seeds": list(exhibit.seeds) if exhibit.seeds else None,
         "command": exhibit.command or None,
         "tables": [as_json(table) for table in exhibit.tables],
         "figures": list(exhibit.figures),
@@ -134,6 +151,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "benchmark": verdict.benchmark,
         "verdict": verdict.outcome,
         "unit": verdict.unit or "1",
+        "claimed": None if test is None else "below 0" if test.downward else "above 0",
         "difference": test.difference if test else None,
         "interval": list(test.interval) if test and test.interval else None,
         "p": test.p if test else None,
@@ -142,6 +160,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "tasks_for": verdict.tasks_for,
         "seeds": verdict.seeds,
         "paper": verdict.printed,
+        "command": verdict.command or None,
     }
 
 
@@ -149,16 +168,22 @@ def print_study(study: PaperStudy, console: Console) -> None:
     """What holds, what is there, and how to make the rest."""
     for line in _basis(study).splitlines():
         console.print(Text(line.removeprefix("- ")))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Do the paper's claims hold here?")
+    title = "Do the paper's claims hold here?"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, caption=SIGN)
     for name in ("claim", "data", "verdict", "difference", "95 % interval", "p", "tasks", "seeds"):
-        table.add_column(name, no_wrap=name != "claim")
+        table.add_column(name, no_wrap=name not in ("claim", "verdict"))
     table.add_column("paper")
     for verdict in study.verdicts:
         cells = _cells(verdict)
-        table.add_row(*cells[:2], Text(cells[2], style=COLOURS[verdict.outcome]), *cells[3:])
+        table.add_row(
+            *cells[:2], Text(cells[2], style=COLOURS.get(verdict.outcome, "dim")), *cells[3:]
+        )
     console.print(table)
+    for command in deciding(study.verdicts):
+        console.print(Text(f"for enough pairs: {command}", style="dim"), soft_wrap=True)
+    width = max(len(exhibit.status) for exhibit in study.exhibits)
     for exhibit in study.exhibits:
-        style = {"complete": "green", "missing": "red"}.get(exhibit.status, "yellow")
-        console.print(Text.assemble((f"{exhibit.status:>10}  ", style), exhibit.title))
+        style = "green" if exhibit.complete else "yellow" if exhibit.have else "red"
+        console.print(Text.assemble((f"{exhibit.status:>{width}}  ", style), exhibit.title))
         for command in exhibit.command.splitlines():
-            console.print(Text(f"            {command}", style="dim"), soft_wrap=True)
+            console.print(Text(" " * (width + 2) + command, style="dim"), soft_wrap=True)

@@ -1,5 +1,6 @@
 """The paper's tables and figures, each from the runs there are, and how to make what is missing."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,17 +41,44 @@ class Exhibit:
     command: str = ""
     """What makes it, or what is missing of it."""
     tables: tuple[Comparison, ...] = ()
+    texts: tuple[str, ...] = ()
+    """Further tables, as Markdown."""
     figures: tuple[str, ...] = ()
     """Files, beside the document."""
     remarks: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     """Further numbers, for programs."""
+    seeds: tuple[int, int] | None = None
+    """The fewest and the most seeds behind what there is, where it is a mean over seeds."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is there, over as many seeds as in the paper."""
+        fewest = PAPER_SEEDS if self.seeds is None else self.seeds[0]
+        return self.have >= self.need and fewest >= PAPER_SEEDS
 
     @property
     def status(self) -> str:
-        if self.have >= self.need:
-            return "complete"
-        return f"{self.have} of {self.need}" if self.have else "missing"
+        if not self.have:
+            return "missing"
+        text = "complete" if self.complete else f"{self.have} of {self.need}"
+        return text if self.seeds is None else f"{text}, {seed_count(*self.seeds)}"
+
+
+def seed_count(fewest: int, most: int) -> str:
+    """How many seeds, in words.
+
+    >>> seed_count(1, 3), seed_count(1, 1)
+    ('1 to 3 seeds', '1 seed')
+    """
+    number = str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{number} seed{'s' if most != 1 else ''}"
+
+
+def _counts(cells: Sequence[Cell]) -> tuple[int, int] | None:
+    """The fewest and the most seeds of the cells that have any."""
+    counts = [cell.ours.count for cell in cells if cell.ours.count]
+    return (min(counts), max(counts)) if counts else None
 
 
 @dataclass(frozen=True)
@@ -97,104 +125,136 @@ def _table_exhibit(
 ) -> Exhibit:
     setting = material.settings.get(table.benchmark)
     records = setting.records(variants) if setting else []
-    shown = _compared(table.benchmark, setting, records, variants, material.select)
+    shown = _compared(table, setting, records, variants, material.select)
     cells = [cell for line in shown.lines for cell in line.cells.values()]
-    need, have = len(cells), sum(cell.ours.mean is not None for cell in cells)
-    seeds = min(cell.ours.count for cell in cells)
-    return Exhibit(
-        table.label,
-        table.heading,
-        have,
-        need,
-        ""
-        if have >= need and seeds >= PAPER_SEEDS
-        else material.command(table.benchmark, seeds=PAPER_SEEDS, **asked),
-        (shown,),
-        remarks=(f"Here every cell has {seeds} seed(s); the paper's have three.",)
-        if have >= need and seeds < PAPER_SEEDS
-        else (),
+    have, seeds = sum(cell.ours.count > 0 for cell in cells), _counts(cells)
+    exhibit = Exhibit(table.label, table.heading, have, len(cells), tables=(shown,), seeds=seeds)
+    if exhibit.complete:
+        return exhibit
+    few = seeds is not None and seeds[0] < PAPER_SEEDS
+    return dataclasses.replace(
+        exhibit,
+        command=material.command(table.benchmark, seeds=PAPER_SEEDS, **asked),
+        remarks=("The paper's figures are means of three seeds.",) if few else (),
     )
 
 
 def _compared(
-    benchmark: str,
+    table: PaperTable,
     setting: Setting | None,
     records: Sequence[Record],
     variants: Sequence[Variant],
     select: str,
 ) -> Comparison:
     """The table, with a row for every variant, those without runs too."""
+    benchmark = table.benchmark
     seeds = sorted({record.seed for record in records if record.result is not None})
     tasks = BENCHMARKS[benchmark].tasks
     rows = [Record(variant, task, -1) for variant in variants for task in tasks]
     network = setting.network if setting else ""
-    return comparison([*rows, *records], benchmark, tasks, seeds, select=select, network=network)
+    return comparison(
+        [*rows, *records],
+        benchmark,
+        tasks,
+        seeds,
+        select=select,
+        network=network,
+        pairs=table in R_TABLES.values(),
+    )
 
 
 def equity_table(material: Material) -> Exhibit:
     """Table 7: equity and discriminability for r = 0.5 and 1, on Ar→Cl and on other data."""
-    made, have = [], 0
+    made = {}
     for name, setting in material.settings.items():
-        data_set = BENCHMARKS[name]
-        variants = _r_variants(name)
-        records = setting.records(variants)
-        own = name == EQUITY_TABLE.benchmark
-        tasks = [EQUITY_TASK] if own else list(data_set.tasks)
-        tasks = [t for t in tasks if any(r.task == t and r.result for r in records)]
-        if not tasks:
-            continue
-        table = _measures_table(setting, records, variants, tasks, material.select)
-        made.append(table)
-        if own:
-            cells = [cell for line in table.lines for cell in line.cells.values()]
-            have = sum(cell.ours.mean is not None for cell in cells)
-    need = len(EQUITY_TABLE.rows) * len(EQUITY_TABLE.columns)
+        found = [r for r in setting.records(_r_variants(name)) if r.result is not None]
+        if name == EQUITY_TABLE.benchmark:
+            found = [record for record in found if record.task == EQUITY_TASK]
+        if found:
+            made[name] = _measures_table(name, setting.network, found, material.select)
+    own = made.get(EQUITY_TABLE.benchmark)
+    cells = [cell for line in own.lines for cell in line.cells.values()] if own else []
+    exhibit = Exhibit(
+        EQUITY_TABLE.label,
+        EQUITY_TABLE.heading,
+        sum(cell.ours.count > 0 for cell in cells),
+        len(EQUITY_TABLE.rows) * len(EQUITY_TABLE.columns),
+        tables=tuple(made.values())
+        or (_measures_table(EQUITY_TABLE.benchmark, "", [], material.select),),
+        remarks=tuple(note.text for note in EQUITY_TABLE.notes)
+        + (
+            ("Below: the same figures on other data than the paper's.",) if made and not own else ()
+        ),
+        seeds=_counts(cells),
+    )
     command = material.command(
         EQUITY_TABLE.benchmark, methods="cwsm,nsm", tasks=EQUITY_TASK, sweeps=("r=0.5,1",)
     )
-    return Exhibit(
-        EQUITY_TABLE.label,
-        EQUITY_TABLE.heading,
-        have,
-        need,
-        "" if have >= need else command,
-        tuple(made),
-        remarks=tuple(note.text for note in EQUITY_TABLE.notes)
-        + (
-            () if have or not made else ("Below: the same figures on other data than the paper's.",)
-        ),
-    )
+    return exhibit if exhibit.complete else dataclasses.replace(exhibit, command=command)
 
 
 def _measures_table(
-    setting: Setting,
-    records: Sequence[Record],
-    variants: Sequence[Variant],
-    tasks: Sequence[str],
-    select: str,
+    benchmark: str, network: str, records: Sequence[Record], select: str
 ) -> Comparison:
-    own = setting.benchmark == EQUITY_TABLE.benchmark
+    """Equity and discriminability of each r, over the tasks and seeds that all of them have."""
+    data_set, own = BENCHMARKS[benchmark], benchmark == EQUITY_TABLE.benchmark
+    tasks, seeds = shared_places(records, data_set.tasks)
     lines = []
-    for variant in variants:
-        mine = [r for r in records if r.variant.key() == variant.key() and r.task in tasks]
-        columns = by_column(mine, BENCHMARKS[setting.benchmark], tasks, select)
-        printed = EQUITY_TABLE.row(variant.method, variant.shown) if own else None
+    for variant in _r_variants(benchmark):
+        mine = [
+            r
+            for r in records
+            if r.variant.key() == variant.key() and r.task in tasks and r.seed in seeds
+        ]
+        columns = by_column(mine, data_set, tasks, select)
+        printed = EQUITY_TABLE.row(variant.method, variant.shown)
+        assert printed is not None
         cells = {
-            key: Cell(columns[key], printed.entries[key].value if printed else None, digits=3)
+            key: Cell(columns[key], printed.entries[key].value, digits=3, comparable=own)
             for key in MEASURES
         }
         lines.append(Line(variant, cells, printed))
-    where = ", ".join(heading(task) for task in tasks)
+    where = ", ".join(heading(task) for task in tasks) or heading(EQUITY_TASK)
     over = f"the mean of {where}" if len(tasks) > 1 else where
+    notes = []
+    if tasks:
+        listed = ", ".join(map(str, seeds))
+        notes.append(f"Over what all rows with runs have: {where}; seed(s) {listed}.")
+    elif records:
+        notes.append("The rows have no task and seed in common, so that none can be compared.")
+    if not own:
+        notes.append(
+            "The paper's figures are of Office-Home, Ar→Cl, with ResNet-50: another data set and"
+            " network, so that no difference is given."
+        )
     return Comparison(
-        f"Equity and discriminability on {BENCHMARKS[setting.benchmark].title}, {over},"
-        f" {setting.network}",
-        setting.benchmark,
+        f"Equity and discriminability on {data_set.title}"
+        + (f", {over}" if tasks or not records else "")
+        + (f", {network}" if network else ""),
+        benchmark,
         {key: key for key in MEASURES},
         tuple(lines),
-        tuple(sorted({r.seed for r in records if r.result is not None})),
+        seeds,
         select,
+        tuple(notes),
     )
+
+
+def shared_places(
+    records: Sequence[Record], order: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The tasks, in this order, and the seeds that all variants with runs have; most runs win."""
+    places: dict[Any, set[tuple[str, int]]] = {}
+    for record in records:
+        places.setdefault(record.variant.key(), set()).add((record.task, record.seed))
+    common = set.intersection(*places.values()) if places else set()
+    by_task = {task: {s for t, s in common if t == task} for task in order}
+    options = [
+        (tuple(t for t in order if seeds <= by_task[t]), tuple(sorted(seeds)))
+        for seeds in by_task.values()
+        if seeds
+    ]
+    return max(options, key=lambda option: len(option[0]) * len(option[1]), default=((), ()))
 
 
 @dataclass(frozen=True)
@@ -211,20 +271,54 @@ class Curve:
     def drawn(self) -> int:
         return sum(point.mean is not None for point in self.points.values())
 
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Those behind each of its points."""
+        return next((tuple(point.by_seed) for point in self.points.values() if point.count), ())
+
+    @property
+    def complete(self) -> bool:
+        return self.drawn == len(self.points) and len(self.seeds) >= PAPER_SEEDS
+
 
 def parameter_curves(material: Material) -> list[Curve]:
-    """What the figure of lambda and alpha needs, empty points included."""
+    """What the figure of lambda and alpha needs, empty points included.
+
+    All points of a panel (a method on a task) are over the same seeds: means over different ones
+    would differ by more than lambda does.
+    """
     curves = []
     for method, alphas in (("cwsm", (None,)), ("nsm", ALPHAS)):
         for benchmark, task in PARAMETER_TASKS.items():
             setting = material.settings.get(benchmark)
+            panel = []
             for alpha in alphas:
                 points = {
                     weight: _point(setting, method, benchmark, task, weight, alpha, material.select)
                     for weight in LAMBDAS
                 }
-                curves.append(Curve(method, benchmark, task, alpha, points))
+                panel.append(Curve(method, benchmark, task, alpha, points))
+            curves += _same_seeds(panel)
     return curves
+
+
+def _same_seeds(panel: Sequence[Curve]) -> list[Curve]:
+    """The curves over the seeds that all points with runs have, or else the seed that most have."""
+    each = [set(p.by_seed) for curve in panel for p in curve.points.values() if p.count]
+    seeds = set.intersection(*each) if each else set()
+    if each and not seeds:
+        listed = sorted(seed for some in each for seed in some)
+        seeds = {max(listed, key=listed.count)}
+    return [
+        dataclasses.replace(
+            curve,
+            points={
+                weight: Figures({s: v for s, v in p.by_seed.items() if s in seeds}, p.failed)
+                for weight, p in curve.points.items()
+            },
+        )
+        for curve in panel
+    ]
 
 
 def _point(
@@ -250,11 +344,12 @@ def parameter_figure(material: Material, draw: Callable[[list[Curve]], list[str]
     have, need = sum(curve.drawn for curve in curves), sum(len(curve.points) for curve in curves)
     commands = []
     for benchmark, task in PARAMETER_TASKS.items():
-        if any(c.benchmark == benchmark and c.drawn < len(c.points) for c in curves):
+        if any(c.benchmark == benchmark and not c.complete for c in curves):
             sweeps = ("trade_off=0.5:2.5:0.5", "alpha=1:2.5:0.5")
             commands.append(
                 material.command(benchmark, methods="cwsm,nsm", tasks=task, sweeps=sweeps)
             )
+    counts = [len(curve.seeds) for curve in curves if curve.drawn]
     remarks = ["The paper's figure has no numbers; it says that accuracy is stable."]
     for curve in curves:
         means = [point.mean for point in curve.points.values() if point.mean is not None]
@@ -263,7 +358,9 @@ def parameter_figure(material: Material, draw: Callable[[list[Curve]], list[str]
                 curve.method, shown={} if curve.alpha is None else {"alpha": curve.alpha}
             )
             spread = f"{min(means):.1f} to {max(means):.1f}"
-            remarks.append(f"{name.title} on {heading(curve.task)}: {spread} % over lambda.")
+            count = seed_count(len(curve.seeds), len(curve.seeds))
+            where = f"{name.title} on {heading(curve.task)}"
+            remarks.append(f"{where}: {spread} % over lambda, each point over {count}.")
     return Exhibit(
         "fig:par",
         "Figure 4. Accuracy over lambda and alpha, r = 0.5",
@@ -272,6 +369,7 @@ def parameter_figure(material: Material, draw: Callable[[list[Curve]], list[str]
         "\n".join(commands),
         figures=tuple(draw(curves) if have else ()),
         remarks=tuple(remarks),
+        seeds=(min(counts), max(counts)) if counts else None,
         data={"curves": [_curve_json(curve) for curve in curves]},
     )
 

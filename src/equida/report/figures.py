@@ -14,7 +14,7 @@ from equida.bench.sweep import Variant, method_title
 from equida.data import ImageDomain, load_domain
 from equida.data.benchmarks import BENCHMARKS
 from equida.errors import InputError
-from equida.report.exhibits import Curve
+from equida.report.exhibits import Curve, seed_count
 from equida.report.tables import heading
 
 STYLE: Any = {
@@ -73,7 +73,8 @@ def draw_curves(curves: Sequence[Curve], folder: Path) -> list[str]:
         for axis, ((method, benchmark, task), lines) in zip(axes, panels.items(), strict=True):
             for number, curve in enumerate(lines):
                 _draw_curve(axis, curve, number)
-            title = f"{method_title(method)}, {BENCHMARKS[benchmark].title} {heading(task)}"
+            over = seed_count(len(lines[0].seeds), len(lines[0].seeds))
+            title = f"{method_title(method)}, {BENCHMARKS[benchmark].title} {heading(task)}, {over}"
             axis.set(title=title, xlabel="λ", ylabel="accuracy (%)", xticks=LAMBDAS)
             axis.grid(alpha=0.3)
             _at_least(axis, 5.0)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from equida.bench.results import MEASURES
@@ -10,6 +11,8 @@ from equida.report.tables import Cell, Comparison, Line
 
 MINUS = "−"
 MISSING = "–"
+MARKDOWN = {"b": "**{}**", "u": "<u>{}</u>"}
+LATEX = {"b": r"\textbf{{{}}}", "u": r"\underline{{{}}}"}
 
 
 def ours(cell: Cell, seeds: int) -> str:
@@ -23,12 +26,22 @@ def ours(cell: Cell, seeds: int) -> str:
     return text + (f" ({cell.ours.count}/{seeds})" if cell.ours.count < seeds else "")
 
 
-def beside(cell: Cell) -> str:
-    """The paper's figure, and ours minus it; nothing where the paper has none."""
+def beside(cell: Cell, style: Mapping[str, str] | None = None) -> str:
+    """The paper's figure, and ours minus it; nothing where the paper has none.
+
+    Args:
+        cell: both figures.
+        style: by mark, how the paper's is set; plainly without one.
+    """
     if cell.paper is None:
         return ""
-    text = f"{cell.paper:.{cell.digits}f}"
+    text = emphasized(f"{cell.paper:.{cell.digits}f}", cell.paper_mark, style or {})
     return text if cell.difference is None else f"{text} {signed(cell.difference, cell.digits)}"
+
+
+def emphasized(text: str, mark: str, style: Mapping[str, str]) -> str:
+    """The text as its mark is set."""
+    return style.get(mark, "{}").format(text)
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -47,7 +60,7 @@ def markdown(table: Comparison) -> str:
     for line in table.lines:
         rows.append([line.title, *(_strong(cell, table) for cell in line.cells.values())])
         if line.paper:
-            printed = [beside(cell) for cell in line.cells.values()]
+            printed = [beside(cell, MARKDOWN) for cell in line.cells.values()]
             rows.append([f"*paper: {_text(line.paper.title)}*", *printed])
     text = [_markdown_row(rows[0]), "|" + " --- |" + " ---: |" * len(table.columns)]
     text += [_markdown_row(row) for row in rows[1:]]
@@ -60,8 +73,7 @@ def _markdown_row(cells: list[str]) -> str:
 
 
 def _strong(cell: Cell, table: Comparison) -> str:
-    text = ours(cell, len(table.seeds))
-    return {"b": f"**{text}**", "u": f"<u>{text}</u>"}.get(cell.mark, text)
+    return emphasized(ours(cell, len(table.seeds)), cell.mark, MARKDOWN)
 
 
 def _text(text: str) -> str:
@@ -107,13 +119,12 @@ def latex(table: Comparison) -> str:
 
 
 def _latex_cell(cell: Cell, table: Comparison) -> str:
-    text = escape(ours(cell, len(table.seeds)))
-    return {"b": rf"\textbf{{{text}}}", "u": rf"\underline{{{text}}}"}.get(cell.mark, text)
+    return emphasized(escape(ours(cell, len(table.seeds))), cell.mark, LATEX)
 
 
 def _latex_paper(line: Line) -> str:
     assert line.paper is not None
-    cells = [escape(beside(cell)) for cell in line.cells.values()]
+    cells = [beside(cell, LATEX).replace(MINUS, "$-$") for cell in line.cells.values()]
     small = [rf"{{\scriptsize {text}}}" if text else "" for text in cells]
     title = rf"\quad{{\scriptsize paper: {escape(line.paper.title)}}}"
     return " & ".join([title, *small]) + r" \\"
@@ -200,6 +211,7 @@ def _line_json(line: Line) -> dict[str, Any]:
                 "by_seed": {str(seed): value for seed, value in cell.ours.by_seed.items()},
                 "failed": cell.ours.failed,
                 "paper": cell.paper,
+                "paper_mark": {"b": "best", "u": "second"}.get(cell.paper_mark),
                 "difference": cell.difference,
                 "unit": "1" if key in MEASURES else "%",
                 "mark": {"b": "best", "u": "second"}.get(cell.mark),

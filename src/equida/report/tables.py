@@ -25,12 +25,18 @@ class Cell:
     mark: str = ""
     """"b" for the best of the column, "u" for the second."""
     digits: int = 1
+    paper_mark: str = ""
+    """How the paper sets its number, likewise."""
+    comparable: bool = True
+    """Whether the paper's number is of the same data, so that a difference means something."""
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's."""
+        """Ours minus the paper's, where they are of the same data."""
         mean = self.ours.mean
-        return None if mean is None or self.paper is None else mean - self.paper
+        if mean is None or self.paper is None or not self.comparable:
+            return None
+        return mean - self.paper
 
     def shown(self) -> float | None:
         """Our mean as it is printed."""
@@ -84,6 +90,7 @@ def comparison(
     select: str = "last",
     measures: bool = False,
     network: str = "",
+    pairs: bool = False,
 ) -> Comparison:
     """The table of some runs.
 
@@ -95,6 +102,7 @@ def comparison(
         select: which evaluation of a run counts.
         measures: whether equity and discriminability follow.
         network: what the runs trained or took features from, for the title.
+        pairs: whether this is the paper's table of two r, which marks the better of each method.
     """
     data_set = BENCHMARKS[benchmark]
     keys = _keys(data_set, tasks, measures)
@@ -103,7 +111,11 @@ def comparison(
     for variant in variants:
         mine = [record for record in records if record.variant.key() == variant.key()]
         figures = by_column(mine, data_set, tasks, select)
-        paper = paper_row(benchmark, variant)
+        paper = (
+            R_TABLES[benchmark].row(variant.method, variant.shown)
+            if pairs
+            else paper_row(benchmark, variant)
+        )
         lines.append(
             Line(variant, {key: _cell(figures[key], paper, key, keys) for key in keys}, paper)
         )
@@ -111,10 +123,10 @@ def comparison(
         f"Accuracy (%) on {data_set.title}" + (f", {network}" if network else ""),
         benchmark,
         {key: heading(key) for key in keys},
-        marked(lines, keys),
+        marked(lines, keys, pairs=pairs),
         tuple(seeds),
         select,
-        _notes(lines, data_set, tasks, select),
+        _notes(lines, data_set, tasks, select, pairs),
         {
             f"{record.variant.title} {record.task} seed {record.seed}": record.failure
             for record in records
@@ -141,14 +153,26 @@ def paper_row(benchmark: str, variant: Variant) -> PaperRow | None:
     return plain or R_TABLES[benchmark].row(variant.method, variant.overrides)
 
 
-def marked(lines: Sequence[Line], keys: Sequence[str]) -> tuple[Line, ...]:
-    """The lines with best and second of each accuracy column marked, as printed: ties share."""
+def marked(lines: Sequence[Line], keys: Sequence[str], *, pairs: bool = False) -> tuple[Line, ...]:
+    """The lines with best and second of each accuracy column marked, as printed: ties share.
+
+    With `pairs`, only the best, and among the lines of each method by themselves.
+    """
+    if not pairs:
+        return _marked(lines, keys, "bu")
+    methods = dict.fromkeys(line.variant.method for line in lines)
+    groups = [[line for line in lines if line.variant.method == name] for name in methods]
+    return tuple(line for group in groups for line in _marked(group, keys, "b"))
+
+
+def _marked(lines: Sequence[Line], keys: Sequence[str], names: str) -> tuple[Line, ...]:
     for key in keys:
         if key in MEASURES:
             continue
         values = [line.cells[key].shown() for line in lines]
-        ranked = sorted({value for value in values if value is not None}, reverse=True)
-        marks = dict(zip(ranked, "bu", strict=False)) if len(lines) > 1 else {}
+        known = [value for value in values if value is not None]
+        ranked = sorted(set(known), reverse=True)
+        marks = dict(zip(ranked, names, strict=False)) if len(known) > 1 else {}
         lines = [
             dataclasses.replace(
                 line,
@@ -188,24 +212,30 @@ def _cell(ours: Figures, paper: PaperRow | None, key: str, keys: Sequence[str]) 
     if paper is None:
         return Cell(ours)
     if key in paper.entries and (key != AVERAGE or set(paper.entries) <= set(keys)):
-        return Cell(ours, paper.entries[key].value)
+        entry = paper.entries[key]
+        return Cell(ours, entry.value, paper_mark=entry.mark)
     shown = [paper.entries[k].value for k in keys if k in paper.entries and k != AVERAGE]
     return Cell(ours, sum(shown) / len(shown) if shown else None)
 
 
 def _notes(
-    lines: Sequence[Line], data_set: Benchmark, tasks: Sequence[str], select: str
+    lines: Sequence[Line], data_set: Benchmark, tasks: Sequence[str], select: str, pairs: bool
 ) -> tuple[str, ...]:
-    notes = ["Bold: best of a column; underlined: second; both by the printed digits."]
+    notes = [
+        "Bold: the better r of each method, by the printed digits."
+        if pairs
+        else "Bold: best of a column; underlined: second; both by the printed digits."
+    ]
     if any(line.paper for line in lines):
-        table = RESULTS[data_set.name]
+        table = (R_TABLES if pairs else RESULTS)[data_set.name]
+        network = table.caption.rstrip(".").rpartition(" based on ")[2].split()[0]
         notes.append(
-            f"Below each figure: the paper's (Table {table.number},"
-            f" {table.caption.rstrip('.').rpartition(' based on ')[2]}) and ours minus it."
+            f"Below each figure: the paper's (Table {table.number}, {network}), set as it is there,"
+            " and ours minus it."
         )
         if data_set.metric == "accuracy" and 1 < len(tasks) < len(data_set.tasks):
             notes.append("The average, the paper's too, is over the tasks shown.")
-        if any(line.paper and line.paper.overrides for line in lines):
+        if not pairs and any(line.paper and line.paper.overrides for line in lines):
             notes.append(f"Rows with another r: Table {R_TABLES[data_set.name].number}.")
         notes += table.notes_on([line.variant.method for line in lines if line.paper])
     if data_set.metric == "mean_class_accuracy" and select != "last":
