@@ -5,7 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from equida.alignment import symmetric_classifier_loss, symmetric_feature_loss, warm_up
-from equida.methods import Output, build
+from equida.losses import nsm
+from equida.methods import Composite, Output, build
 from equida.methods.mcd import MCD
 from equida.methods.symnets import SymNets
 
@@ -49,6 +50,24 @@ def test_mcd_predicts_with_the_mean_of_both_heads(
     torch.testing.assert_close(method.predict(target), (target.logits + second) / 2)
     composed = build("mcd+nsm", 6, 3, head)
     assert not torch.equal(composed.predict(target), target.logits)
+
+
+@pytest.mark.parametrize("name", ["mcd+nsm", "nsm+mcd"])
+def test_beside_mcd_the_mean_that_predicts_is_sharpened(
+    name: str, outputs: tuple[nn.Linear, Output, Tensor, Output]
+) -> None:
+    head, source, labels, target = outputs
+    method = build(name, 6, 3, head)
+    assert isinstance(method, Composite)
+    mcd = method.methods["mcd"]
+    assert isinstance(mcd, MCD)
+    terms = method(source, labels, target, 0.5)
+    mean = (head(target.features) + mcd.second(target.features)) / 2
+    assert terms["nsm"].item() == pytest.approx(2.0 * nsm(mean).item())
+    assert terms["nsm"].item() != pytest.approx(2.0 * nsm(target.logits).item())
+    alone = mcd(source, labels, target, 0.5)
+    for key, value in alone.items():
+        assert terms[key].item() == value.item()
 
 
 @pytest.mark.parametrize("name", ["dann", "cdan", "mdd"])

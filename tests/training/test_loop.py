@@ -146,6 +146,12 @@ def test_another_precision_than_the_configs_is_refused(task: Task) -> None:
         train(RunConfig("nsm", recipe), task, fabric=given)
 
 
+@pytest.mark.parametrize("method", ["symnets", "nsm+symnets"])
+def test_label_smoothing_is_refused_where_it_would_do_nothing(method: str, run: Run) -> None:
+    with pytest.raises(InputError, match=r"label_smoothing is 0\.1, which symnets does not know"):
+        run(method, label_smoothing=0.1)
+
+
 def images() -> Task:
     random = np.random.default_rng(0)
     labels = np.arange(24) % 2

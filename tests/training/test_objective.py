@@ -64,6 +64,19 @@ def test_terms_warm_up(
     assert objective(warm_up=0.1)(*batch, progress)["nsm"].item() == pytest.approx(share * full)
 
 
+@pytest.mark.parametrize(("progress", "share"), [(0.0, 0.0), (0.05, 0.5), (0.1, 1.0)])
+def test_in_a_composition_all_but_cross_entropy_warms_up(
+    progress: float, share: float, batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+) -> None:
+    """SymNets teaches the source by its own terms: they have their weight from the start."""
+    full = objective("symnets+nsm")(*batch, progress)
+    warm = objective("symnets+nsm", warm_up=0.1)(*batch, progress)
+    assert set(warm) == {"classifiers", "features", "nsm"}
+    assert warm["nsm"].item() == pytest.approx(share * full["nsm"].item())
+    for name in ("classifiers", "features"):
+        assert warm[name].item() == full[name].item()
+
+
 def test_the_target_never_enters_source_only(
     batch: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
 ) -> None:

@@ -86,6 +86,15 @@ class Method(nn.Module):
         """The terms to add for one step; `progress` runs from 0 to 1 over the training."""
         raise NotImplementedError
 
+    def grown(
+        self, source: Output, labels: Tensor, target: Output, progress: float, share: float
+    ) -> dict[str, Tensor]:
+        """The terms at a share of their weight; those with cross-entropy in them at all of it."""
+        terms: dict[str, Tensor] = self(source, labels, target, progress)
+        if share == 1.0 or self.owns_cross_entropy:
+            return terms
+        return {name: share * term for name, term in terms.items()}
+
     def predict(self, output: Output) -> Tensor:
         """The logits that this method predicts with; the network's own unless it has a head."""
         return output.logits

@@ -14,7 +14,10 @@ from equida.methods.base import METHODS, Method, Output, Range
 
 
 class Composite(Method):
-    """The terms of several methods together; a name that two of them use gets theirs in front."""
+    """The terms of several methods together; a name that two of them use gets theirs in front.
+
+    Where one of them predicts with a head of its own, the others see what it predicts.
+    """
 
     def __init__(self, methods: Mapping[str, Method]) -> None:
         first = next(iter(methods.values()))
@@ -35,11 +38,23 @@ class Composite(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
+        return self.grown(source, labels, target, progress, 1.0)
+
+    def grown(
+        self, source: Output, labels: Tensor, target: Output, progress: float, share: float
+    ) -> dict[str, Tensor]:
+        own, seen = (source, target), (source, target)
+        if self._predictor is not None:
+            seen = (self._predicted(source), self._predicted(target))
         terms: dict[str, Tensor] = {}
         for name, method in self._each().items():
-            for key, value in method(source, labels, target, progress).items():
+            of_source, of_target = own if name == self._predictor else seen
+            for key, value in method.grown(of_source, labels, of_target, progress, share).items():
                 terms[f"{name}.{key}" if key in terms else key] = value
         return terms
+
+    def _predicted(self, output: Output) -> Output:
+        return Output(output.features, self.predict(output))
 
     def predict(self, output: Output) -> Tensor:
         if self._predictor is None:

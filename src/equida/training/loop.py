@@ -11,12 +11,13 @@ from torch import Tensor
 
 from equida.data import Task
 from equida.errors import InputError
+from equida.methods import METHODS
+from equida.methods.compose import parts
 from equida.training.build import build
 from equida.training.config import RunConfig
 from equida.training.distributed import prepare, without_exchange
 from equida.training.optim import schedule
 from equida.training.progress import Observer, Progress, Stepped, Trained
-from equida.training.recipe import Recipe
 
 __all__ = ["Observer", "Stepped", "Trained", "train"]
 
@@ -45,7 +46,7 @@ def train(
     config.check()
     recipe = config.recipe
     fabric = fabric or Fabric(devices=1, precision=recipe.precision)
-    _check_precision(recipe, fabric)
+    _check(config, fabric)
     torch.manual_seed(config.seed)
     built = build(config, task, fabric)
     objective, optimizer = prepare(fabric, built.objective, built.optimizer)
@@ -76,13 +77,19 @@ def train(
     return run.finish()
 
 
-def _check_precision(recipe: Recipe, fabric: Fabric) -> None:
-    """Stop where the run would not be in the precision that its config.json says."""
-    used = fabric.strategy.precision.precision
+def _check(config: RunConfig, fabric: Fabric) -> None:
+    """Stop where the run would not be what its config.json says."""
+    recipe, used = config.recipe, fabric.strategy.precision.precision
     if used != recipe.precision:
         raise InputError(
             f"precision is {recipe.precision!r}, which is {used!r} on this {fabric.device.type}; "
             f"choose {used!r} (--precision {used}), or another device"
+        )
+    own = [part for part in parts(config.method) if METHODS[part].method.owns_cross_entropy]
+    if recipe.label_smoothing and own:
+        raise InputError(
+            f"label_smoothing is {recipe.label_smoothing}, which {own[0]} does not know: it has a "
+            "source cross-entropy of its own; set it to 0"
         )
 
 

@@ -19,7 +19,8 @@ class Objective(nn.Module):
         method: what is added to source cross-entropy.
         label_smoothing: share of the source label given to all classes alike.
         warm_up: share of the training over which the method's terms grow from nothing to their
-            full weight, so that they sharpen what the source has taught and not first guesses.
+            full weight, so that they sharpen what the source has taught and not first guesses;
+            those of a method with its own cross-entropy teach the source, and have it at once.
     """
 
     def __init__(
@@ -47,13 +48,11 @@ class Objective(nn.Module):
             return self.method(seen, seen.logits.new_empty(0), seen, progress)  # type: ignore[no-any-return]
         learned, labels = self._output(source), gather(labels)
         seen = self._output(target) if self.method.uses_target else learned
-        terms: dict[str, Tensor] = self.method(learned, labels, seen, progress)
+        share = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
+        terms = self.method.grown(learned, labels, seen, progress, share)
         if self.method.owns_cross_entropy:
             return terms
         loss = F.cross_entropy(learned.logits, labels, label_smoothing=self.label_smoothing)
-        weight = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
-        if weight < 1.0:
-            terms = {name: weight * term for name, term in terms.items()}
         return {"cross_entropy": loss} | terms
 
     def _output(self, x: Tensor) -> Output:
