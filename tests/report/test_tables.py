@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from equida.bench.paper_tables import RESULTS
 from equida.bench.results import Record
 from equida.bench.sweep import Variant, make_variant
 from equida.data.benchmarks import BENCHMARKS
@@ -171,7 +173,7 @@ def test_json_holds_every_seed(table: Comparison) -> None:
 def test_latex_is_balanced_and_escaped(table: Comparison) -> None:
     text = latex(table)
     assert "A$\\to$W" in text
-    assert "\\textbf{91.0 $\\pm$ 1.4}" in text
+    assert "\\textbf{91.0\\,$\\pm$\\,1.4}" in text
     assert "no \\textbar{}memory\\textbar{} on A\\_1" in text
     body = text.split("\\midrule")[1].split("\\bottomrule")[0]
     rows = [line for line in body.splitlines() if line.endswith("\\\\")]
@@ -181,15 +183,61 @@ def test_latex_is_balanced_and_escaped(table: Comparison) -> None:
     assert not set(escape("±→−–<>|")) & set("±→−–<>|")
 
 
-def test_latex_compiles(table: Comparison, tmp_path: Path) -> None:
+def full_table(benchmark: str, *, measures: bool = False) -> Comparison:
+    """Every row of the paper's table over three seeds, so that all cells have a deviation."""
+    data_set, classes = BENCHMARKS[benchmark], len(BENCHMARKS[benchmark].classes)
+    made = []
+    for row, task, seed in itertools.product(RESULTS[benchmark].rows, data_set.tasks, range(3)):
+        hits = 80 + 3 * seed
+        confusion = [
+            [hits if a == b else 17 if b == (a + 1) % classes else 0 for b in range(classes)]
+            for a in range(classes)
+        ]
+        run = result(0.7 + 0.11 * seed, metric=data_set.metric, confusion=confusion)
+        run["last"]["mean_class_accuracy"] = 0.7 + 0.11 * seed
+        made.append(Record(Variant(row.method), task, seed, run))
+    return comparison(made, benchmark, data_set.tasks, (0, 1, 2), measures=measures)
+
+
+def compiled(text: str, folder: Path) -> str:
+    """The log of a document with the packages that the first line of the text asks for."""
     compiler = shutil.which("pdflatex")
     if compiler is None:
         pytest.skip("needs pdflatex")
-    document = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}%s\\end{document}"
-    (tmp_path / "table.tex").write_text(document % latex(table))
+    packages = "".join(re.findall(r"\\usepackage\{\w+\}", text.splitlines()[0]))
+    document = f"\\documentclass{{article}}{packages}\\begin{{document}}\n{text}\\end{{document}}"
+    (folder / "table.tex").write_text(document)
     command = [compiler, "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
+    return (folder / "table.log").read_text(errors="replace")
+
+
+def test_latex_compiles(table: Comparison, tmp_path: Path) -> None:
+    assert "Output written on table.pdf" in compiled(latex(table), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "measures"),
+    [("office31", False), ("office31", True), ("office_home", False), ("visda2017", False)],
+)
+def test_latex_is_no_wider_than_the_text_and_fits_on_a_page(
+    benchmark: str, measures: bool, tmp_path: Path
+) -> None:
+    log = compiled(latex(full_table(benchmark, measures=measures)), tmp_path)
+    wide = [float(points) for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
+    assert max(wide, default=0.0) < 3
+    assert "Float too large" not in log
+
+
+def test_many_columns_are_in_blocks_and_each_once() -> None:
+    text = latex(full_table("office_home"))
+    assert text.count("\\begin{tabular}{lrrrrrrr}") == 1
+    assert text.count("\\begin{tabular}{lrrrrrr}") == 1
+    heads = [line for line in text.splitlines() if line.startswith("Method & ")]
+    columns = [head for line in heads for head in line.removesuffix(r" \\").split(" & ")[1:]]
+    tasks = [task.replace("2", "$\\to$") for task in BENCHMARKS["office_home"].tasks]
+    assert columns == [*tasks, "Avg"]
 
 
 def printed(table: Comparison, width: int) -> str:

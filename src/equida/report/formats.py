@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equida.bench.results import MEASURES
@@ -12,6 +12,8 @@ from equida.report.tables import Cell, Comparison, Line
 MINUS = "−"
 MISSING = "–"
 MARKDOWN = {"b": "**{}**", "u": "<u>{}</u>"}
+MOST_COLUMNS = 9
+"""Of a block of a LaTeX table: Office-31 with equity and discriminability."""
 LATEX = {"b": r"\textbf{{{}}}", "u": r"\underline{{{}}}"}
 
 
@@ -85,31 +87,30 @@ def _remarks(table: Comparison) -> list[str]:
 
 
 def latex(table: Comparison) -> str:
-    """A table for a paper; needs \\usepackage{booktabs}."""
-    columns = "l" + "r" * len(table.columns)
-    head = ["Method", *(escape(title) for title in table.columns.values())]
-    body = []
-    for line in table.lines:
-        cells = [_latex_cell(cell, table) for cell in line.cells.values()]
-        body.append(" & ".join([escape(line.title), *cells]) + r" \\")
-        if line.paper:
-            body.append(_latex_paper(line))
+    """A table for a paper, no wider than its text; needs the packages booktabs and graphicx.
+
+    More columns than `MOST_COLUMNS` come in blocks below each other, all in smaller type, because
+    one block would have to be shrunk until nobody can read it.
+    """
+    keys = list(table.columns)
+    count = -(-len(keys) // MOST_COLUMNS)
+    size = -(-len(keys) // count)
+    blocks = [keys[start : start + size] for start in range(0, len(keys), size)]
+    # In blocks everything is as small as can be read.
+    small = "" if count > 1 else r"\small "
     notes = [rf"\item {escape(note)}" for note in _remarks(table)]
     return "\n".join(
         [
-            r"% \usepackage{booktabs}",
+            r"% needs \usepackage{booktabs} and \usepackage{graphicx}",
             r"\begin{table}",
             r"\centering",
             r"\setlength{\tabcolsep}{3pt}",
             rf"\caption{{{escape(table.caption)}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            " & ".join(head) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\begin{itemize}\footnotesize",
+            r"\medskip",
+            *([r"\scriptsize"] if count > 1 else []),
+            "\n\\smallskip\n\n".join(_latex_block(table, block, small) for block in blocks),
+            r"\begin{itemize}" + (r"\scriptsize" if count > 1 else r"\footnotesize"),
+            r"\setlength{\itemsep}{0pt}\setlength{\parskip}{0pt}",
             *notes,
             r"\end{itemize}",
             r"\end{table}",
@@ -118,16 +119,40 @@ def latex(table: Comparison) -> str:
     )
 
 
+def _latex_block(table: Comparison, keys: Sequence[str], small: str) -> str:
+    """Some columns, shrunk to the width of the text where they are wider."""
+    head = ["Method", *(escape(table.columns[key]) for key in keys)]
+    body = []
+    for line in table.lines:
+        cells = [_latex_cell(line.cells[key], table) for key in keys]
+        body.append(" & ".join([escape(line.title), *cells]) + r" \\")
+        if line.paper:
+            body.append(_latex_paper(line, keys, small))
+    return "\n".join(
+        [
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{l{'r' * len(keys)}}}",
+            r"\toprule",
+            " & ".join(head) + r" \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}}",
+        ]
+    )
+
+
 def _latex_cell(cell: Cell, table: Comparison) -> str:
-    return emphasized(escape(ours(cell, len(table.seeds))), cell.mark, LATEX)
+    text = escape(ours(cell, len(table.seeds))).replace(r" $\pm$ ", r"\,$\pm$\,")
+    return emphasized(text, cell.mark, LATEX)
 
 
-def _latex_paper(line: Line) -> str:
+def _latex_paper(line: Line, keys: Sequence[str], small: str) -> str:
     assert line.paper is not None
-    cells = [beside(cell, LATEX).replace(MINUS, "$-$") for cell in line.cells.values()]
-    small = [rf"{{\scriptsize {text}}}" if text else "" for text in cells]
-    title = rf"\quad{{\scriptsize paper: {escape(line.paper.title)}}}"
-    return " & ".join([title, *small]) + r" \\"
+    cells = [beside(line.cells[key], LATEX).replace(MINUS, "$-$") for key in keys]
+    printed = [rf"{{{small}{text}}}" if text else "" for text in cells]
+    title = rf"\quad{{{small}paper: {escape(line.paper.title)}}}"
+    return " & ".join([title, *printed]) + r" \\"
 
 
 _LATEX = {
