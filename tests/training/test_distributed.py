@@ -35,7 +35,9 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @functools.cache
 def alone(case: str, what: str) -> dict[str, torch.Tensor]:
-    return WHAT[what](case, Fabric(accelerator="cpu", devices=1, precision="64-true"))
+    fabric = Fabric(accelerator="cpu", devices=1, precision="64-true")
+    tensors: dict[str, torch.Tensor] = WHAT[what](case, fabric)
+    return tensors
 
 
 @pytest.mark.parametrize("what", WHAT)
