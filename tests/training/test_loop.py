@@ -334,8 +334,9 @@ def test_a_loss_that_is_not_finite_stops_with_step_term_and_samples(
         run(method, on=poisoned(5), folder=tmp_path, iterations=50, log_every=2, evaluate_every=2)
     found = json.loads((tmp_path / "diverged.json").read_text())
     assert found["term"] in str(stopped.value)
-    assert "row 5" in found["samples"]
-    assert f"at step {found['step']}, on 16 samples such as row" in str(stopped.value)
+    assert any("row 5" in names for names in found["samples"].values())
+    assert f"at step {found['step']}, on 16 samples such as source row" in str(stopped.value)
+    assert f"; target {found['samples']['target'][0]}" in str(stopped.value)
     assert "\n" not in str(stopped.value)
     assert not (tmp_path / "result.json").exists()
 

@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -82,8 +83,19 @@ def test_overrides_come_last_and_unknown_ones_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "field", [{"iterations": 0}, {"dropout": 1.0}, {"learning_rate": float("nan")}, {"clip": -1.0}]
+    "field",
+    [
+        {"iterations": 0},
+        {"iterations": 1.5},
+        {"dropout": 1.0},
+        {"learning_rate": float("nan")},
+        {"clip": -1.0},
+        {"gamma": "a"},
+        {"init": "foo"},
+        {"precision": "16"},
+        {"compile": 1},
+    ],
 )
-def test_impossible_values_are_named(field: dict[str, float]) -> None:
+def test_impossible_values_are_named(field: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"{next(iter(field))} is "):
-        dataclasses.replace(RECIPES["features"], **field)  # type: ignore[arg-type]
+        dataclasses.replace(RECIPES["features"], **field)

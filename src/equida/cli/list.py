@@ -106,7 +106,7 @@ def _method_item(method: "Description") -> Item:
     return Item(
         method.idea,
         [*facts, *presets, method.reference],
-        [*explained, *presets, *free, method.reference],
+        [*filter(None, [method.notes]), *explained, *presets, *free, method.reference],
         record,
     )
 

@@ -19,7 +19,11 @@ class DANConfig:
 
 @register("dan", DANConfig, reference="Long et al. 2015, arXiv 1502.02791")
 class DAN(Method):
-    """Deep adaptation network: match the feature distributions of both domains by MMD."""
+    """Deep adaptation network: match the feature distributions of both domains by MMD.
+
+    On the bottleneck's features; over all pairs of a batch unless the authors' linear estimator is
+    asked for.
+    """
 
     config: DANConfig
 

@@ -28,6 +28,8 @@ class Description:
 
     name: str
     idea: str
+    notes: str
+    """How it differs from its authors' code, and other things to know; may be empty."""
     reference: str
     source_free: bool
     hyperparameters: tuple[Hyperparameter, ...]
@@ -46,8 +48,15 @@ def describe(name: str) -> Description:
         Hyperparameter(f.name, f.default, f.metadata.get("range"), meanings.get(f.name, ""))
         for f in dataclasses.fields(entry.config)
     )
+    _, *notes = inspect.cleandoc(entry.method.__doc__ or "").split("\n\n")
     return Description(
-        name, entry.idea, entry.reference, entry.method.source_free, fields, entry.presets
+        name,
+        entry.idea,
+        " ".join(" ".join(notes).split()),
+        entry.reference,
+        entry.method.source_free,
+        fields,
+        entry.presets,
     )
 
 

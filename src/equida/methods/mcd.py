@@ -35,7 +35,8 @@ class MCD(Method):
 
     The first classifier is the network's own head, the second one this method's. Instead of the
     authors' turns of steps, the gradient of the discrepancy is reversed between classifiers and
-    features, so that one step does both. Predicts with the mean of both.
+    features, so that one step does both. Both are linear; the authors' have two hidden layers.
+    Predicts with the mean of both.
     """
 
     config: MCDConfig

@@ -34,7 +34,11 @@ class SAFNConfig:
     },
 )
 class SAFN(Method):
-    """Stepwise adaptive feature norm: larger feature norms transfer better, so let them grow."""
+    """Stepwise adaptive feature norm: larger feature norms transfer better, so let them grow.
+
+    The features are those of the recipe's bottleneck. The authors' own head is 1000 wide, starts
+    from N(0, 0.01), and scales what dropout leaves by sqrt(1 - p); this one does not.
+    """
 
     config: SAFNConfig
 

@@ -166,23 +166,26 @@ class Progress:
             observer.logged(done, means)
 
     def _diverged(self, noted: Noted, term: str, value: float) -> InputError:
-        pairs = ((self.built.source, noted.source), (self.task.target, noted.target))
-        samples = [
-            domain.identity(index)
-            for domain, indices in pairs
+        pairs = {
+            "source": (self.built.source, noted.source),
+            "target": (self.task.target, noted.target),
+        }
+        samples = {
+            name: [domain.identity(index) for index in indices.tolist()]
+            for name, (domain, indices) in pairs.items()
             if domain is not None and indices is not None
-            for index in indices.tolist()
-        ]
+        }
         where, kept = "", ""
         if self.folder:
             what = {"step": noted.step, "term": term, "value": str(value), "samples": samples}
             self.folder.write_json("diverged.json", what)
             where = f" (all in {self.folder.path / 'diverged.json'})"
             kept = "; the last good checkpoint is kept" if self.history else ""
+        some = "; ".join(f"{name} {', '.join(names[:2])}" for name, names in samples.items())
         return InputError(
-            f"the loss term {term!r} is {value} at step {noted.step}, on {len(samples)} samples"
-            f" such as {', '.join(samples[:4])}{where}; lower the learning rate, clip the"
-            f" gradient, or look at the samples{kept}"
+            f"the loss term {term!r} is {value} at step {noted.step}, on"
+            f" {sum(map(len, samples.values()))} samples such as {some}{where}; lower the learning"
+            f" rate, clip the gradient, or look at the samples{kept}"
         )
 
     def _evaluate(self, done: int) -> None:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+import numbers
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -65,7 +67,8 @@ class Recipe:
     evaluate_every: int = 200
     """Steps between evaluations on the whole target; the last step is always evaluated."""
     log_every: int = 50
-    """Steps between lines of loss values; the only steps at which a GPU is waited for."""
+    """Steps between lines of loss values; the only steps at which a GPU is waited for, but for the
+    singular values of BNM, for which torch waits itself."""
     keep: str = "last"
     """Which weights are saved: "last", or those a label-free validator liked best."""
     workers: int = 0
@@ -76,6 +79,8 @@ class Recipe:
     """Evaluate on ten crops of each image instead of the centre: the mean of their predictions."""
 
     def __post_init__(self) -> None:
+        for name, kind in typing.get_type_hints(Recipe).items():
+            check_kind(name, getattr(self, name), kind)
         for name, least in MINIMA.items():
             value = getattr(self, name)
             if not least <= value < math.inf:
@@ -83,6 +88,25 @@ class Recipe:
         for name in ("dropout", "holdout", "label_smoothing", "warm_up"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
+
+
+def check_kind(name: str, value: Any, kind: Any) -> None:
+    """Raise InputError where a value is not of the kind of its field.
+
+    >>> check_kind("init", "foo", Literal["torch", "xavier"])
+    Traceback (most recent call last):
+    equida.errors.InputError: init is 'foo'; it must be one of 'torch', 'xavier'
+    """
+    if choices := typing.get_args(kind):
+        if value not in choices:
+            known = ", ".join(map(repr, choices))
+            raise InputError(f"{name} is {value!r}; it must be one of {known}")
+        return
+    number = isinstance(value, numbers.Integral if kind is int else numbers.Real)
+    fits = number if kind in (int, float) else isinstance(value, kind)
+    if not fits or (isinstance(value, bool) and kind is not bool):
+        what = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
+        raise InputError(f"{name} is {value!r}; it must be {what[kind]}")
 
 
 MINIMA = {
