@@ -72,7 +72,7 @@ def test_features_of_two_domains(
     assert main(["adapt", *on(toy), *SMALL, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "oracle (uses target labels)" in shown
-    assert f"equida predict {out} IMAGES" in shown
+    assert f"run: {out}\n" in shown  # rows cannot be predicted from images
     result = json.loads((out / "result.json").read_text())
     assert result["classes"] == ["w", "x", "y", "z"]
     assert result["last"]["step"] == 6
@@ -263,8 +263,10 @@ def test_two_folders_of_images(
     out = tmp_path / "run"
     argv = ["-s", str(pictures / "photos"), "-t", str(pictures / "drawings"), *TINY]
     assert main(["adapt", *argv, "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert f"equida predict {out} IMAGES" in said.out
     if not torch.cuda.is_available():
-        assert "no GPU: training tiny_backbone:net takes about 1 s" in capsys.readouterr().err
+        assert "no GPU: training tiny_backbone:net takes about 1 s" in said.err
     config = json.loads((out / "config.json").read_text())
     assert len(config["weights_sha256"]) == 64
     assert config["recipe"]["iterations"] == 4
@@ -347,6 +349,9 @@ def test_an_image_that_breaks_in_a_worker_is_one_line(
     said = error_of(capsys, *argv, "--batch-size", "12", "--quiet", "--out", str(tmp_path / "run"))
     assert str(broken) in said
     assert "Traceback" not in said
+    skip = ["--batch-size", "4", "--skip-unreadable", "--quiet", "--out", str(tmp_path / "more")]
+    assert main(["adapt", *argv, *skip]) == 0
+    assert f"left out: {broken.relative_to(target)}" in capsys.readouterr().err
 
 
 def test_ten_crops_are_averaged(pictures: Path, tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def run(arguments: Any) -> int:
             )
     else:
         say(f"{plan.folder} is finished already; this is its result")
-    print_result(done, plan.folder)
+    images = plan.config.backbone != "none" or plan.config.extractor is not None
+    print_result(done, plan.folder, images=images)
     return 0
 
 

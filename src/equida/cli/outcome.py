@@ -9,8 +9,14 @@ from rich.console import Console
 from rich.table import Table
 
 
-def print_result(result: Mapping[str, Any], folder: Path) -> None:
-    """The table of a run's result, and what to do with the run."""
+def print_result(result: Mapping[str, Any], folder: Path, *, images: bool = True) -> None:
+    """The table of a run's result, and what to do with the run.
+
+    Args:
+        result: the content of result.json.
+        folder: of the run.
+        images: whether the run can label images.
+    """
     metric = result["metric"]
     labelled = metric in result["last"]
     table = Table(title=f"{result['method']} on {result['task']}, seed {result['seed']}")
@@ -31,7 +37,7 @@ def print_result(result: Mapping[str, Any], folder: Path) -> None:
     console.print(table)
     where = shlex.quote(str(folder))
     console.print(
-        f"run: {where}   labels for new images: equida predict {where} IMAGES",
+        f"run: {where}" + (f"   labels for new images: equida predict {where} IMAGES" * images),
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from equida.data import Domain, Task, keep_readable, load_task, make_task, open_domain
+from equida.data.domain import DomainT
 from equida.data.readable import Unreadable
 from equida.training.config import TaskSource
 
@@ -24,12 +25,20 @@ def open_task(where: TaskSource, classes: tuple[str, ...] | None = None) -> tupl
         source, target = open_path(where.source), open_path(where.target)
         name = _name(where.source, where.target) if source.name == target.name else None
     else:
-        target, left_out = keep_readable(open_path(where.target), skip=where.skip_unreadable)
+        target, left_out = _readable(open_path(where.target), where)
         target = _among(classes or (), target)
         return Task(target.name, target, target, target.classes), left_out
-    source, left_out = keep_readable(source, skip=where.skip_unreadable)
-    target, more = keep_readable(target, skip=where.skip_unreadable)
+    source, left_out = _readable(source, where)
+    target, more = _readable(target, where)
     return make_task(source, target, name=name), [*left_out, *more]
+
+
+def _readable(domain: DomainT, where: TaskSource) -> tuple[DomainT, Unreadable]:
+    """The domain without unreadable samples; where they are to be left out, all are decoded, as a
+    look at header and end does not find all of them.
+    """
+    skip = where.skip_unreadable
+    return keep_readable(domain, skip=skip, deep=skip)
 
 
 def open_path(path: str) -> Domain:
