@@ -231,12 +231,9 @@ def test_an_out_that_is_a_file_or_cannot_be_made(
     assert file.read_text() == "mine"
 
 
-def test_a_full_disk_loses_nothing(
-    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second checkpoint does not fit; the first stays, and the run goes on later."""
-    argv = [*on(toy), *SMALL, "--log-every", "1"]
-    full, whole = tmp_path / "full", tmp_path / "whole"
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fourth file that is written, a second checkpoint, does not fit; later ones do."""
     plain, calls = os.fsync, []
 
     def fsync(descriptor: int) -> None:
@@ -246,6 +243,15 @@ def test_a_full_disk_loses_nothing(
         plain(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_loses_nothing(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second checkpoint does not fit; the first stays, and the run goes on later."""
+    argv = [*on(toy), *SMALL, "--log-every", "1"]
+    full, whole = tmp_path / "full", tmp_path / "whole"
     said = error_of(capsys, *argv, "--out", str(full))
     assert f"cannot write into {full}: No space left on device; free some space" in said
     state = folders.RunFolder(full).load_checkpoint()
@@ -316,21 +322,12 @@ def test_several_machines_must_know_of_each_other(
     assert "set MASTER_ADDR, MASTER_PORT and NODE_RANK" in error_of(capsys, *argv)
 
 
+@pytest.mark.usefixtures("full_disk")
 def test_a_run_goes_on_with_as_many_processes(
-    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = [*on(toy), *SMALL, "--out", str(tmp_path / "run")]
-    plain, calls = os.fsync, []
-
-    def fsync(descriptor: int) -> None:
-        calls.append(descriptor)
-        if len(calls) == 4:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        plain(descriptor)
-
-    with monkeypatch.context() as full:
-        full.setattr(os, "fsync", fsync)
-        error_of(capsys, *argv)
+    error_of(capsys, *argv)
     said = error_of(capsys, *argv, "--devices", "2", "--accelerator", "cpu")
     assert "was started on 1 processes, not on 2; go on with --devices 1" in said
 
