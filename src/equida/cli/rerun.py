@@ -62,6 +62,7 @@ def compare(first: "RunFolder", second: "RunFolder", quiet: bool) -> int:
         second.path,
         devices=ran.get("devices", 1),
         num_nodes=ran.get("num_nodes", 1),
+        accelerator=ran.get("accelerator", "auto"),
         threads=ran.get("threads", 0),
         watch=partial(watch, folder=second.path, tensorboard=False, quiet=quiet),
     )

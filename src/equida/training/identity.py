@@ -5,25 +5,21 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from equida.data.images import is_image_name
 from equida.models.weights import file_sha256
 from equida.training.config import TaskSource
+from equida.training.tasks import split_path
 
 
 def data_sha256(where: TaskSource) -> str:
     """A digest of what a task is on; "" for data that come inside a package.
 
-    Of files (features, lists) their content; of folders the name and size of each file, as reading
-    all images would take longer than many a run.
+    Of files (features, lists) their content; of folders the name and size of each image, as reading
+    all of them would take longer than many a run, and other files (runs, notes) do not matter.
     """
     paths = [where.data] if where.benchmark else [where.source, where.target]
-    found = [_of(_file(path)) for path in paths if path]
+    found = [_of(split_path(path)[0]) for path in paths if path]
     return hashlib.sha256("".join(found).encode()).hexdigest() if found else ""
-
-
-def _file(path: str) -> Path:
-    """The path itself; of `FILE:DOMAIN` the file."""
-    file, colon, _ = path.rpartition(":")
-    return Path(file) if colon and file and not Path(path).exists() else Path(path)
 
 
 def _of(path: Path) -> str:
@@ -36,10 +32,10 @@ def _of(path: Path) -> str:
 
 
 def _files(root: Path) -> Iterator[tuple[str, int]]:
-    """Every file below a folder by its path from there, in order, with its size."""
+    """Every image below a folder by its path from there, in order, with its size."""
     for folder, folders, names in os.walk(root, followlinks=True):
         folders.sort()
         for name in sorted(names):
             file = os.path.join(folder, name)
-            if os.path.exists(file):
+            if is_image_name(name) and os.path.exists(file):
                 yield os.path.relpath(file, root), os.path.getsize(file)

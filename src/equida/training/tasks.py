@@ -43,10 +43,16 @@ def _readable(domain: DomainT, where: TaskSource) -> tuple[DomainT, Unreadable]:
 
 def open_path(path: str) -> Domain:
     """The domain at a path; `FILE:DOMAIN` picks one of a feature file's domains."""
+    file, domain = split_path(path)
+    return open_domain(file, domain=domain)
+
+
+def split_path(path: str) -> tuple[Path, str | None]:
+    """The file and the domain of `FILE:DOMAIN`; of any other path itself and None."""
     file, colon, domain = path.rpartition(":")
     if colon and file and not Path(path).exists():
-        return open_domain(file, domain=domain)
-    return open_domain(path)
+        return Path(file), domain
+    return Path(path), None
 
 
 def _among(classes: tuple[str, ...], target: Domain) -> Domain:
