@@ -50,43 +50,46 @@ LOSSES: dict[str, tuple[float, Loss]] = {
 }
 
 
-def bare(task: Task, recipe: Recipe, weight: float, loss: Loss) -> Iterator[None]:
-    """What a person would write for one method; stops after each step.
+def bare(task: Task, recipe: Recipe, weight: float, loss: Loss | None) -> Iterator[nn.Module]:
+    """What a person would write for one method; gives the network after each step.
 
-    Nothing is logged, evaluated or saved.
+    Nothing is logged, evaluated or saved. Without a loss, source only.
     """
-    bottleneck = nn.Sequential(
-        nn.Linear(WIDTH, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Dropout(0.5)
+    source, target = (rows(domain) for domain in (task.source, task.target))
+    network = nn.Sequential(
+        nn.Linear(source.shape[1], 256),
+        nn.BatchNorm1d(256),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(256, len(task.classes)),
     )
-    classifier = nn.Linear(256, CLASSES)
     optimizer = torch.optim.SGD(
-        [*bottleneck.parameters(), *classifier.parameters()],
+        network.parameters(),
         lr=0.01,
         momentum=0.9,
         nesterov=True,
         weight_decay=1e-3,
         fused=True,
     )
-    source, target = (rows(domain) for domain in (task.source, task.target))
     labels = torch.from_numpy(task.source.labels)
     sources, targets = (shuffled(len(x), recipe.batch_size) for x in (source, target))
     for step in range(recipe.iterations):
         for group in optimizer.param_groups:
             group["lr"] = 0.01 * (1 + 0.001 * step) ** -0.75
         chosen = next(sources)
-        logits = classifier(bottleneck(source[chosen]))
-        value = F.cross_entropy(logits, labels[chosen])
-        grown = weight * min(1.0, step / (recipe.warm_up * recipe.iterations))
-        value = value + grown * loss(classifier(bottleneck(target[next(targets)])))
+        value = F.cross_entropy(network(source[chosen]), labels[chosen])
+        if loss is not None:
+            grown = weight * min(1.0, step / (recipe.warm_up * recipe.iterations))
+            value = value + grown * loss(network(target[next(targets)]))
         value.backward()
         optimizer.step()
         optimizer.zero_grad()
-        yield
+        yield network
 
 
 def rows(domain: Domain) -> Tensor:
     assert isinstance(domain, ArrayDomain)
-    return torch.from_numpy(np.asarray(domain.values))
+    return torch.from_numpy(np.asarray(domain.values)).float()
 
 
 def shuffled(samples: int, batch: int) -> Iterator[Tensor]:
@@ -98,7 +101,7 @@ def shuffled(samples: int, batch: int) -> Iterator[Tensor]:
 class Turns:
     """Watches our run, does a step of the bare loop after each of ours, and times both."""
 
-    def __init__(self, other: Iterator[None], clock: Callable[[], float]) -> None:
+    def __init__(self, other: Iterator[nn.Module], clock: Callable[[], float]) -> None:
         self.other, self.clock = other, clock
         self.ours = self.theirs = 0.0
         self.since = clock()

@@ -198,6 +198,7 @@ def test_mistakes_are_one_line(
         (["--devices", "5"], "cannot share batches of 36 equally"),
         (["--accelerator", "abacus"], "abacus"),
         (["--accelerator", "gpu"], "gpu at precision 32-true is not possible here"),
+        (["--precision", "16-mixed", "--accelerator", "cpu"], "is 'bf16-mixed' on this cpu"),
         (["--backbone", "resnet50"], "rows are features already"),
         (["--recipe", "papper"], "did you mean 'paper'?"),
     ],
@@ -392,7 +393,7 @@ def test_source_free_mistakes(
     assert "'cdan' needs source data" in error_of(capsys, *base, "--method", "cdan")
     assert "no source data" in error_of(capsys, *base, "--keep", "source_accuracy")
     assert "is another one than this recipe" in error_of(capsys, *base, "--bottleneck", "9")
-    assert "neither --source" in error_of(capsys, *base, "-s", "x")
+    assert "and no --source" in error_of(capsys, *base, "-s", "x")
     assert main(["adapt", *base]) == 0
 
 
@@ -422,6 +423,13 @@ def test_a_benchmark_keeps_its_name_and_presets_with_features(
     assert (result["task"], result["benchmark"]) == ("A2W", "office31")
     arguments = filled(*argv, "--features", "--out", str(out))
     assert make_plan(arguments).result() == result
+    # On from there without the source, to another domain of the benchmark.
+    further = ["--from", str(out), "-d", "office31", "-t", "D", "--data", str(tmp_path / "office")]
+    more = tmp_path / "more"
+    assert main(["adapt", *further, "--iterations", "3", "--quiet", "--out", str(more)]) == 0
+    result = json.loads((more / "result.json").read_text())
+    assert (result["task"], result["benchmark"]) == ("D", "office31")
+    assert sum(map(sum, result["confusion"])) == len(classes)
 
 
 def test_two_processes_do_what_one_does(toy: Path, tmp_path: Path, equida: Equida) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from equida.cli import main
@@ -24,21 +25,22 @@ def _runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {}
 
 
-@pytest.fixture(params=["images", "features"])
+@pytest.fixture(params=["images", "ten crops", "features"])
 def run(
     request: pytest.FixtureRequest,
     _runs: dict[str, Path],
     pictures: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A finished run, on images and on features of images."""
+    """A finished run, on images (by the centre and by ten crops) and on features of images."""
     kind = request.param
     if kind not in _runs:
         out = tmp_path_factory.mktemp(kind) / "run"
         argv = ["adapt", "-s", str(pictures / "photos"), "-t", str(pictures / "drawings"), *TINY]
         argv += ["--iterations", "40", "--learning-rate", "0.02", "--out", str(out)]
         argv += ["--bottleneck", "8"]
-        assert main(argv + ["--features"] * (kind == "features")) == 0
+        more = {"images": [], "ten crops": ["--ten-crop", "yes"], "features": ["--features"]}
+        assert main(argv + more[kind]) == 0
         _runs[kind] = out
     return _runs[kind]
 
@@ -64,6 +66,12 @@ def test_labels_confidences_and_the_next_two(
     right = np.mean([Path(row["image"]).parent.name == row["label"] for row in rows])
     recorded = json.loads((run / "result.json").read_text())["last"]["accuracy"]
     assert right == pytest.approx(recorded)
+    with safe_open(run / "predictions.safetensors", "pt") as file:
+        samples, probs = json.loads(file.metadata()["samples"]), file.get_tensor("probs")
+    sure = dict(zip(samples, probs.amax(1).tolist(), strict=True))
+    for row in rows:
+        expected = sure[Path(row["image"]).relative_to(drawings).as_posix()]
+        assert float(row["confidence"]) == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_cannot_be_read_is_reported_and_skipped(
@@ -119,6 +127,7 @@ def test_mistakes_are_one_line(
         ([str(run), "nowhere"], "nowhere does not exist"),
         ([str(run), ".", "--batch-size", "0"], "batch size is 0"),
         ([str(run)], "no images are given"),
+        ([str(run), ".", "--accelerator", "abacus"], "1 x abacus at precision 32-true"),
     ):
         capsys.readouterr()
         assert main(["predict", *argv]) == 2
@@ -155,7 +164,7 @@ def test_export_is_the_same_function(
     described = json.loads((tmp_path / "model.json").read_text())
     assert described["classes"] == sorted(["red, dark", 'gr"een', "blue"])
     assert described["input"] == [3, 32, 32]
-    assert described["transform"].startswith("centre-crop")
+    assert described["transform"].startswith(("centre-crop", "ten-crop"))
     stored = load_file(tmp_path / "model.safetensors")
     assert any(name.endswith("classifier.weight") for name in stored)
 

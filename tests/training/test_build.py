@@ -1,11 +1,17 @@
 """What a config and a task are turned into."""
 
-import pytest
+from types import SimpleNamespace
 
+import pytest
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from equida.data import Task
 from equida.errors import InputError
-from equida.training.build import make_objective
+from equida.training.build import build, make_objective
 from equida.training.config import RunConfig
-from equida.training.recipe import recipe
+from equida.training.recipe import Recipe, recipe
 
 
 @pytest.mark.parametrize("shape", [(3, 28, 28), (1, 56, 56), (28, 28)])
@@ -20,3 +26,21 @@ def test_the_network_of_the_digits_has_ten_classes() -> None:
     objective, backbone = make_objective(config, 10, (1, 28, 28))
     assert backbone is not None
     assert objective.network.classifier.weight.shape == (10, backbone.width)
+
+
+@pytest.mark.parametrize(
+    ("device", "processes", "kind"),
+    [("cuda", 2, nn.SyncBatchNorm), ("cuda", 1, nn.BatchNorm1d), ("cpu", 2, nn.BatchNorm1d)],
+)
+def test_several_gpus_share_the_statistics_of_batch_normalisation(
+    device: str, processes: int, kind: type[nn.Module], task: Task
+) -> None:
+    """Built for devices that are not here: nothing is put on them yet."""
+    config = RunConfig("cdan+nsm", Recipe(bottleneck=4, batch_size=4))
+    fabric = SimpleNamespace(device=torch.device(device), world_size=processes)
+    built = build(config, task, fabric)  # type: ignore[arg-type]
+    norms = [m for m in built.objective.modules() if isinstance(m, _BatchNorm)]
+    assert norms
+    assert {type(norm) for norm in norms} == {kind}
+    stepped = {id(p) for group in built.optimizer.param_groups for p in group["params"]}
+    assert stepped == {id(p) for p in built.objective.parameters() if p.requires_grad}

@@ -32,6 +32,7 @@ class Arguments:
     equida adapt --source photos/ --target clipart/
     equida adapt -d office31 -s A -t W --data DIR --features
     equida adapt --from RUN --target DIR        (no source data needed)
+    equida adapt --from RUN -d office31 -t W --data DIR
     """
 
     source: Annotated[str, tyro.conf.arg(aliases=["-s"])] = ""
@@ -112,7 +113,8 @@ def run(arguments: Any) -> int:
 
 def say(text: str) -> None:
     """A remark beside the result, which alone goes to standard output."""
-    Console(stderr=True, soft_wrap=True).print(text, markup=False, highlight=False)
+    console = Console(stderr=True, soft_wrap=True, emoji=False)
+    console.print(text, markup=False, highlight=False)
 
 
 @dataclass(frozen=True)
@@ -217,20 +219,20 @@ def task_source(arguments: Any) -> "TaskSource":
 
     skip = arguments.skip_unreadable
     if arguments.from_:
-        if arguments.source or arguments.dataset or not arguments.target:
-            raise InputError("--from RUN takes --target and neither --source nor --dataset")
-        return TaskSource("", absolute(arguments.target), skip_unreadable=skip)
-    if not arguments.source or not arguments.target:
+        if arguments.source or not arguments.target:
+            raise InputError("--from RUN takes --target (with -d, a benchmark's) and no --source")
+    elif not arguments.source or not arguments.target:
         raise InputError("say what to adapt from and to: --source DIR --target DIR, or -d -s -t")
-    if arguments.dataset:
-        chosen = benchmark(arguments.dataset)
-        pair = [chosen.domain(name).key for name in (arguments.source, arguments.target)]
-        if pair[0] == pair[1]:
-            raise InputError(f"source and target are both {pair[0]}; choose two domains")
-        data = absolute(arguments.data) if arguments.data else None
-        return TaskSource(pair[0], pair[1], chosen.name, data, skip)
-    pair = [absolute(path) for path in (arguments.source, arguments.target)]
-    return TaskSource(pair[0], pair[1], skip_unreadable=skip)
+    pair = (arguments.source, arguments.target)
+    if not arguments.dataset:
+        source, target = (absolute(path) if path else "" for path in pair)
+        return TaskSource(source, target, skip_unreadable=skip)
+    chosen = benchmark(arguments.dataset)
+    source, target = (chosen.domain(name).key if name else "" for name in pair)
+    if source == target:
+        raise InputError(f"source and target are both {source}; choose two domains")
+    data = absolute(arguments.data) if arguments.data else None
+    return TaskSource(source, target, chosen.name, data, skip)
 
 
 def absolute(path: str) -> str:
@@ -321,8 +323,9 @@ def to_features(
 
 def extractor_of(where: "TaskSource") -> Mapping[str, str] | None:
     """Which network made the features that the task is on, where the file says so."""
-    path = Path(where.data or where.target.rpartition(":")[0] or where.target)
-    path = path if path.exists() else Path(where.target)
+    from equida.training.tasks import split_path
+
+    path = Path(where.data) if where.data else split_path(where.target)[0]
     if path.suffix != ".safetensors" or not path.is_file():
         return None
     from safetensors import safe_open

@@ -25,7 +25,8 @@ class Arguments:
     """Write the classifier of a finished run as safetensors with model.json, and as ONNX.
 
     The ONNX file takes normalised images (or rows) and gives logits; model.json says how images are
-    prepared and what the classes are called. It is checked against torch on random inputs.
+    prepared (of ten crops, the mean of their probabilities is the prediction) and what the classes
+    are called. It is checked against torch on random inputs.
     """
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]

@@ -16,6 +16,7 @@ import tyro
 from equida.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
     from torch import Tensor
 
     from equida.training.restore import Predictor
@@ -41,10 +42,13 @@ class Arguments:
     """File to write instead of standard output."""
     batch_size: int = 32
     """Images that the network sees at once."""
+    accelerator: str = "auto"
+    """cpu, gpu or auto."""
 
 
 def run(arguments: Arguments) -> int:
     """Write the labels; 1 if not a single image could be read."""
+    from equida.training.launch import make_fabric
     from equida.training.restore import restore
 
     if arguments.batch_size < 1:
@@ -56,8 +60,9 @@ def run(arguments: Arguments) -> int:
             f"{arguments.run} was trained on features of unknown origin, not on images; "
             "features made by equida features can be predicted from images"
         )
+    predictor.module.to(make_fabric(arguments.accelerator).device)
     readable = unreadable = 0
-    with _writing(arguments.out) as stream:
+    with _writing(arguments.out) as stream, _counting(arguments.out) as count:
         writer = csv.writer(stream, lineterminator="\n")
         ranks = ("", "second_", "third_")[: len(predictor.classes)]
         writer.writerow(
@@ -69,7 +74,8 @@ def run(arguments: Arguments) -> int:
             stream.flush()
             readable, unreadable = readable + len(rows), unreadable + len(bad)
             for path, reason in bad:
-                print(f"left out: {path}: {reason}", file=sys.stderr)
+                count.console.print(f"left out: {path}: {reason}")
+            count.advance(count.task_ids[0], len(batch))
     print(f"{readable:,} images labelled, {unreadable:,} unreadable", file=sys.stderr)
     return 0 if readable else 1
 
@@ -116,8 +122,7 @@ def label(
             bad.append((path, error.reason))
     if not inputs:
         return [], bad
-    with torch.inference_mode():
-        probs = predictor.module(torch.stack(inputs)).softmax(1)
+    probs = predictor.probs(torch.stack(inputs))
     top = probs.topk(min(TOP, probs.shape[1]))
     rows = [
         [str(path)]
@@ -131,6 +136,24 @@ def label(
         )
     ]
     return rows, bad
+
+
+def _counting(out: Path | None) -> "Progress":
+    """How many images are done, on standard error; not where the labels run over the terminal."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed:,.0f} images"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal or (out is None and sys.stdout.isatty()),
+    )
+    progress.add_task("", total=None)
+    return progress
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What an evaluation records: accuracies, equity, discriminability, label-free scores."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,10 +53,7 @@ def predict(
     workers: int = 0,
     fabric: Fabric | None = None,
 ) -> Predictions:
-    """The predictions for a domain; several processes share the work.
-
-    A transform that gives several crops of an image (ten-crop) has their probabilities averaged.
-    """
+    """The predictions for a domain; several processes share the work."""
     ranks, rank = (fabric.world_size, fabric.global_rank) if fabric else (1, 0)
     share = range(len(domain) * rank // ranks, len(domain) * (rank + 1) // ranks)
     mine = domain if ranks == 1 else domain.select(share)
@@ -69,7 +66,9 @@ def predict(
     with torch.inference_mode(), evaluating(objective):
         for batch in eval_batches(mine, transform, batch_size, workers=workers):
             x = batch.x.to(example.device, example.dtype, non_blocking=True)
-            log_probs.append(_log_probs(objective, x, fabric).cpu())
+            with fabric.autocast() if fabric else nullcontext():
+                said = log_probs_of(lambda batch: objective.predict(batch)[1], x)
+            log_probs.append(said.cpu())
             labels.append(batch.labels)
     gathered = [(torch.cat(log_probs), torch.cat(labels))] if log_probs else []
     if ranks > 1:
@@ -82,15 +81,15 @@ def predict(
     )
 
 
-def _log_probs(objective: Objective, x: Tensor, fabric: Fabric | None) -> Tensor:
+def log_probs_of(logits: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Log-probabilities of a batch; crops of one image, (batch, crops, ...), are averaged.
+
+    Args:
+        logits: the network.
+        x: its inputs.
+    """
     crops = x.shape[1] if x.ndim == 5 else 1
-    flat = x.flatten(0, 1) if crops > 1 else x
-    if fabric is None:
-        _, logits = objective.predict(flat)
-    else:
-        with fabric.autocast():
-            _, logits = objective.predict(flat)
-    log_probs = logits.float().log_softmax(1)
+    log_probs = logits(x.flatten(0, 1) if crops > 1 else x).float().log_softmax(1)
     if crops > 1:
         log_probs = log_probs.exp().view(-1, crops, log_probs.shape[1]).mean(1).log()
     return log_probs

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -16,6 +17,7 @@ from equida.errors import InputError
 from equida.training.config import RunConfig
 from equida.training.loop import Observer, train
 from equida.training.parent import end_with
+from equida.training.recipe import Precision
 from equida.training.restore import classes_of
 from equida.training.tasks import open_task
 
@@ -57,20 +59,9 @@ def launch(
     processes = devices * num_nodes
     # One machine starts its processes by itself; several are started from outside.
     strategy = "auto" if processes == 1 else "ddp_spawn" if num_nodes == 1 else "ddp"
-    try:
-        fabric = Fabric(
-            accelerator=accelerator,
-            devices=devices,
-            num_nodes=num_nodes,
-            strategy=strategy,
-            precision=config.recipe.precision,
-        )
-    except Exception as error:  # Fabric raises types of its own for what this machine lacks
-        reason = " ".join(str(error).split())
-        raise InputError(
-            f"{devices} x {accelerator} at precision {config.recipe.precision} is not possible "
-            f"here: {reason}"
-        ) from error
+    fabric = make_fabric(
+        accelerator, devices, num_nodes, strategy, precision=config.recipe.precision
+    )
     if processes == 1:
         return work(fabric, config, folder, watch, threads)
     try:
@@ -92,6 +83,33 @@ def launch(
             raise InputError(last.partition(": ")[2]) from None
         raise
     return result
+
+
+def make_fabric(
+    accelerator: str = "auto",
+    devices: int = 1,
+    num_nodes: int = 1,
+    strategy: str = "auto",
+    *,
+    precision: Precision = "32-true",
+) -> Fabric:
+    """Device, precision and processes, or an InputError that says what this machine lacks."""
+    try:
+        with warnings.catch_warnings():
+            # Where a precision is replaced by another, training refuses, and says it better.
+            warnings.filterwarnings("ignore", "You passed .*precision")
+            return Fabric(
+                accelerator=accelerator,
+                devices=devices,
+                num_nodes=num_nodes,
+                strategy=strategy,
+                precision=precision,
+            )
+    except Exception as error:  # Fabric raises types of its own
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{devices} x {accelerator} at precision {precision} is not possible here: {reason}"
+        ) from error
 
 
 def check_shares(batch_size: int, devices: int, num_nodes: int) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
 from equida.data.transforms import Transform, evaluation_transform
@@ -10,6 +11,7 @@ from equida.errors import InputError
 from equida.models.backbone import load_backbone
 from equida.training.build import make_objective
 from equida.training.config import RunConfig
+from equida.training.evaluate import log_probs_of
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
 
@@ -37,7 +39,13 @@ class Predictor:
     view: Transform | None
     """How images are prepared; None where the run takes rows."""
     shape: tuple[int, ...]
-    """Of one input."""
+    """Of one input; of each crop, where the view gives several."""
+
+    def probs(self, inputs: Tensor) -> Tensor:
+        """The probabilities of a batch, (batch, classes); crops of one image are averaged."""
+        device = next(self.module.parameters()).device
+        with torch.inference_mode():
+            return log_probs_of(self.module, inputs.to(device)).exp().cpu()
 
 
 def restore(folder: Path) -> Predictor:
@@ -52,7 +60,9 @@ def restore(folder: Path) -> Predictor:
     extractor: nn.Module = nn.Identity()
     if backbone is not None:
         shape: tuple[int, ...] = backbone.input_size
-        view = evaluation_transform(backbone.mean, backbone.std, shape[1])
+        view = evaluation_transform(
+            backbone.mean, backbone.std, shape[1], ten_crop=config.recipe.ten_crop
+        )
     elif config.extractor is not None:
         extractor, view, shape = _extractor(config)
     else:

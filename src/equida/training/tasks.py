@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from equida.data import Domain, Task, keep_readable, load_task, make_task, open_domain
+from equida.data import Domain, Task, keep_readable, load_domain, load_task, make_task, open_domain
 from equida.data.domain import DomainT
 from equida.data.readable import Unreadable
 from equida.training.config import TaskSource
@@ -17,17 +17,17 @@ def open_task(where: TaskSource, classes: tuple[str, ...] | None = None) -> tupl
         where: what to open.
         classes: in source-free adaptation, the classes of the finished run.
     """
+    if not where.source:
+        target, left_out = _readable(open_target(where), where)
+        target = _among(classes or (), target)
+        return Task(target.name, target, target, target.classes), left_out
     if where.benchmark is not None:
         opened = load_task(where.benchmark, where.source, where.target, where.data)
         name: str | None = opened.name
         source, target = opened.source, opened.target
-    elif where.source:
+    else:
         source, target = open_path(where.source), open_path(where.target)
         name = _name(where.source, where.target) if source.name == target.name else None
-    else:
-        target, left_out = _readable(open_path(where.target), where)
-        target = _among(classes or (), target)
-        return Task(target.name, target, target, target.classes), left_out
     source, left_out = _readable(source, where)
     target, more = _readable(target, where)
     return make_task(source, target, name=name), [*left_out, *more]
@@ -39,6 +39,13 @@ def _readable(domain: DomainT, where: TaskSource) -> tuple[DomainT, Unreadable]:
     """
     skip = where.skip_unreadable
     return keep_readable(domain, skip=skip, deep=skip)
+
+
+def open_target(where: TaskSource) -> Domain:
+    """The target alone."""
+    if where.benchmark is not None:
+        return load_domain(where.benchmark, where.target, where.data)
+    return open_path(where.target)
 
 
 def open_path(path: str) -> Domain:

@@ -185,7 +185,5 @@ def _system(method: str, values: Mapping[str, Any], differing: Mapping[str, None
 def _task_name(config: RunConfig) -> str:
     if config.task is None:
         return "data in memory"
-    if config.benchmark:
-        return f"{config.task.source}2{config.task.target}"
     names = [Path(path).name for path in (config.task.source, config.task.target) if path]
     return "2".join(names)

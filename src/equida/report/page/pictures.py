@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equida.data import ArrayDomain, Domain, ImageDomain, load_domain, read_image
+from equida.data import ArrayDomain, Domain, ImageDomain, read_image
 from equida.data.images import import_pil, is_image_name
 from equida.errors import InputError
 from equida.training.config import TaskSource
-from equida.training.tasks import open_path
+from equida.training.tasks import open_target
 
 SIZE = 72
 """Longest side of a picture, in pixels."""
@@ -83,7 +83,7 @@ class Pictures:
             for place in places:
                 # Data that have moved away cost their pictures, not the page.
                 with contextlib.suppress(InputError, OSError):
-                    domain = _target(place)
+                    domain = open_target(place)
                     if _has_pictures(domain):
                         names = {domain.identity(i): i for i in range(len(domain))}
                         self._places[key] = domain, names
@@ -100,12 +100,6 @@ def _has_pictures(domain: Domain) -> bool:
     if isinstance(domain, ArrayDomain):
         return len(domain.values.shape) == 4
     return isinstance(domain, ImageDomain)
-
-
-def _target(where: TaskSource) -> Domain:
-    if where.benchmark is not None:
-        return load_domain(where.benchmark, where.target, where.data)
-    return open_path(where.target)
 
 
 def _from_array(values: Tensor) -> Any:
