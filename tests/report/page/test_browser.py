@@ -213,6 +213,32 @@ def test_a_point_leads_to_its_run_and_a_name_hides_a_system(
     assert page.locator("#legend button").first.get_attribute("aria-pressed") == "false"
 
 
+def test_lines_of_training_are_means_over_seeds(browser: "Browser", report: Path) -> None:
+    page = open_page(browser, report).page
+    page.locator("#plot-training svg.main-svg").first.scroll_into_view_if_needed()
+    drawn = "document.getElementById('plot-training').data.map((trace) => trace.y)"
+    means = page.evaluate(drawn)
+    page.locator("#training-lines").select_option("each")
+    each = page.evaluate(drawn)
+    assert (len(means), len(each)) == (2, 4)
+    for number, mean in enumerate(means):
+        pairs = zip(*each[2 * number : 2 * number + 2], strict=True)
+        assert mean == pytest.approx([sum(pair) / 2 for pair in pairs])
+    page.locator("#training-legend button").first.click()
+    assert page.evaluate(drawn) == each[2:]
+    assert page.locator("#plot-equity .points path").count() == 2
+    focused = "document.activeElement.getAttribute('aria-pressed')"
+    assert page.evaluate(focused) == "false"
+
+
+def test_one_seed_has_no_mean(browser: "Browser", writer: Any, tmp_path: Path) -> None:
+    writer(tmp_path / "runs")(method="nsm")
+    write_page(tmp_path / "runs", tmp_path / "report.html", maps=1)
+    page = open_page(browser, tmp_path / "report.html").page
+    assert page.locator("#training-lines").is_hidden()
+    assert "mean" not in page.locator("#training-caption").inner_text()
+
+
 def test_paper_gets_light_plots_of_its_width(browser: "Browser", report: Path) -> None:
     page = open_page(browser, report, scheme="dark").page
     width = "document.querySelector('#plot-terms .main-svg').getBoundingClientRect().width"
@@ -229,7 +255,7 @@ def test_paper_gets_light_plots_of_its_width(browser: "Browser", report: Path) -
 def test_failed_and_unfinished_runs_are_there(browser: "Browser", report: Path) -> None:
     page = open_page(browser, report).page
     assert "CWSM" in page.locator("#open-runs").inner_text()
-    assert page.locator("#runs details").count() == 5
+    assert page.locator("#runs details.run").count() == 5
 
 
 def test_the_map_enlarges_and_shows_all_again(browser: "Browser", report: Path) -> None:

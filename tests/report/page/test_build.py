@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from equida.errors import InputError
-from equida.report.page import write_page
+from equida.report.page import build, write_page
 from equida.training.folder import RunFolder
 
 Writer = Callable[..., Path]
@@ -64,6 +64,20 @@ def test_what_is_left_out_is_said(write: Writer, runs: Path) -> None:
         write(seed=seed)
     assert "1 of 2 runs have a map" in page(runs, maps=1)
     assert "0 of 2 runs have a map" in page(runs, maps=0)
+
+
+def test_many_runs_are_listed_folded_up(
+    write: Writer, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, folded = '<details class="group" open>', '<details class="group">'
+    write()
+    text = page(runs)
+    assert opened in text
+    assert folded not in text
+    monkeypatch.setattr(build, "FEW", 0)
+    text = page(runs)
+    assert opened not in text
+    assert folded in text
 
 
 def test_failed_and_unfinished_runs_are_listed(write: Writer, runs: Path) -> None:

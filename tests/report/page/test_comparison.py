@@ -85,6 +85,14 @@ def test_the_selection_decides_which_step_is_shown(write: Writer, runs: Path) ->
     assert [cell.text for cell in table.rows[0].cells] == ["75.0", "75.0", "65.0", "75.0"]
 
 
+def test_what_lacks_a_task_is_not_among_the_selections(write: Writer, runs: Path) -> None:
+    write()
+    write(source="U", target="M")
+    write(method="bnm")
+    (table,) = selection_tables(arrange(read_runs(runs)))
+    assert [row.system.title for row in table.rows] == ["NSM"]
+
+
 def test_without_labels_equity_is_there_and_accuracy_is_not(write: Writer, runs: Path) -> None:
     write(labelled=False)
     grid = arrange(read_runs(runs))

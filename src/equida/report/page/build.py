@@ -22,6 +22,8 @@ from equida.training.config import RunConfig
 
 CLASSES = 70
 """Of more classes than this, the panels by class show those that differ the most."""
+FEW = 24
+"""Of more finished runs than this, the list of them starts folded up by task."""
 VALIDATORS = {
     "source accuracy": "the step with the best accuracy on source samples.",
     "entropy": "the step with the least mean entropy of target predictions.",
@@ -96,6 +98,7 @@ def make_page(
             version=__version__,
             facts=facts(grid),
             finished=len(grid.finished),
+            few=FEW,
             headline=headline(grid),
             labelled=labelled,
             systems=grid.systems,

@@ -95,6 +95,8 @@ def selection_tables(grid: Grid) -> list[Table]:
             Row(system, tuple(_selected(grid, system, tasks, name) for name in names))
             for system in sorted({e.system for e in runs})
         ]
+        # A system that lacks a task has no mean, and nothing to compare here.
+        rows = [row for row in rows if any(cell.value is not None for cell in row.cells)]
         columns = tuple(SELECTIONS[n].removesuffix(" (uses target labels)") for n in names)
         caption = f"{benchmark}: accuracy in %, mean over tasks and seeds"
         tables += [Table(caption, columns, rows)] if rows else []

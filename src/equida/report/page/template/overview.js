@@ -6,18 +6,21 @@ const scored = data.runs.filter((run) => run.last.accuracy !== null);
 
 function systemsOf(runs) { return [...new Set(runs.map((run) => run.system))].sort((a, b) => a - b); }
 
-function drawLegend() {
-  const place = byId("legend");
-  place.replaceChildren(...systemsOf(scored).map((system) => {
+/* The systems of some runs as buttons; a hidden one is hidden from all plots of this part. */
+function drawLegend(id, runs) {
+  const buttons = systemsOf(runs).map((system) => {
     const button = make("button", null, { type: "button", "aria-pressed": String(!hiddenSystems.has(system)) });
     button.append(mark(system), data.systems[system].label);
     button.addEventListener("click", () => {
+      const place = [...byId(id).children].indexOf(button);
       hiddenSystems.has(system) ? hiddenSystems.delete(system) : hiddenSystems.add(system);
-      button.setAttribute("aria-pressed", String(!hiddenSystems.has(system)));
-      drawBalance();
+      if (byId("balance")) drawBalance();
+      drawTraining();
+      byId(id).children[place].focus();
     });
     return button;
-  }));
+  });
+  byId(id).replaceChildren(...buttons);
 }
 
 function runLines(run) {
@@ -43,33 +46,44 @@ function scatter(id, figure, title) {
 const runOf = (number) => data.runs.find((run) => run.number === number);
 
 function drawBalance() {
-  drawLegend();
+  drawLegend("legend", scored);
   scatter("plot-equity", "equity", "equity");
   scatter("plot-discriminability", "discriminability", "discriminability");
+}
+
+/* One line: the mean of some runs of a system, over the steps that all of them were evaluated at. */
+function curve(runs, figure, share) {
+  const at = runs.map((run) => new Map(run.curves.evaluated.map((step, i) => [step, run.curves.figures[figure][i]])));
+  const known = (step) => at.every((values) => (values.get(step) ?? null) !== null);
+  const steps = runs[0].curves.evaluated.filter(known);
+  const mean = (step) => at.reduce((sum, values) => sum + values.get(step), 0) / at.length;
+  const { system, number } = runs[0];
+  return {
+    type: "scatter", mode: steps.length > 40 ? "lines" : "lines+markers", x: steps, y: steps.map((step) => share * mean(step)),
+    customdata: steps.map((step) => ({ system, number, seeds: runs.map((run, i) => [run.seed, share * at[i].get(step)]) })),
+    line: { color: colourOf(system), width: 1.6 }, marker: { color: colourOf(system), symbol: data.systems[system].marker, size: 6 },
+  };
 }
 
 function drawTraining() {
   const task = Number(byId("training-task").value);
   const figure = byId("training-figure").value;
-  const runs = data.runs.filter((run) => run.task === task && run.curves.figures[figure]);
-  byId("training-caption").textContent = `${figure.replaceAll("_", " ")}, ${taskNames[task]}`;
-  byId("training-legend").replaceChildren(...systemsOf(runs).map((system) => {
-    const item = make("span", null, { class: "item" });
-    item.append(mark(system), data.systems[system].label);
-    return item;
-  }));
+  const all = data.runs.filter((run) => run.task === task && run.curves.figures[figure]);
+  const runs = all.filter((run) => !hiddenSystems.has(run.system));
+  const averaged = byId("training-lines").value === "mean";
+  byId("training-caption").textContent = `${figure.replaceAll("_", " ")}, ${taskNames[task]}${averaged ? ", mean over seeds" : ""}`;
+  drawLegend("training-legend", all);
+  if (!all.length) return absent("plot-training", "No run of this task has this figure: it needs target labels.");
   const share = figure.includes("accuracy") ? 100 : 1;
-  const traces = runs.map((run) => ({
-    type: "scatter", mode: run.curves.evaluated.length > 40 ? "lines" : "lines+markers", x: run.curves.evaluated,
-    y: run.curves.figures[figure].map((value) => (value === null ? null : share * value)), customdata: run.curves.evaluated.map(() => run.number),
-    line: { color: colourOf(run.system), width: 1.6 }, marker: { color: colourOf(run.system), symbol: data.systems[run.system].marker, size: 6 },
-  }));
-  if (!traces.length) return absent("plot-training", "No run of this task has this figure: it needs target labels.");
+  const shown = (value) => (share === 100 ? value.toFixed(2) + " %" : value.toFixed(3));
+  const groups = averaged ? systemsOf(runs).map((system) => runs.filter((run) => run.system === system)) : runs.map((run) => [run]);
+  const traces = groups.map((group) => curve(group, figure, share));
   plot("plot-training", traces, { xaxis: { title: { text: "step" } }, yaxis: { title: { text: share === 100 ? "%" : "" } } }, (point) => {
-    const run = runOf(point.customdata);
-    const value = share === 100 ? point.y.toFixed(2) + " %" : point.y.toFixed(3);
-    return { lines: [`${data.systems[run.system].label}, seed ${run.seed}`, `step ${point.x}: ${value}`] };
-  }, (point) => chooseRun(point.customdata, true));
+    const { system, seeds } = point.customdata;
+    const each = seeds.map(([seed, value]) => `seed ${seed}: ${shown(value)}`);
+    const mean = seeds.length > 1 ? [`mean of ${seeds.length} seeds: ${shown(point.y)}`] : [];
+    return { lines: [data.systems[system].label, `step ${point.x}`, ...mean, ...each] };
+  }, (point) => chooseRun(point.customdata.number, true));
 }
 
 if (byId("balance")) {
@@ -85,5 +99,11 @@ if (data.runs.length) {
   options(byId("training-figure"), figures.map((name) => name.replaceAll("_", " ")), figures);
   byId("training-task").addEventListener("change", drawTraining);
   byId("training-figure").addEventListener("change", drawTraining);
+  byId("training-lines").addEventListener("change", drawTraining);
+  const places = new Set(data.runs.map((run) => `${run.system} ${run.task}`));
+  if (places.size === data.runs.length) {
+    byId("training-lines").value = "each";
+    byId("training-lines").closest("p").hidden = true;
+  }
   draw("training", drawTraining);
 }
