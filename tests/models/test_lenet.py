@@ -40,3 +40,8 @@ def test_it_learns_two_patterns() -> None:
         loss.backward()
         optimizer.step()
     assert (network(images).argmax(1) == labels).all()
+
+
+def test_light_and_dark_strokes_are_the_same() -> None:
+    network, images = LeNet(), torch.rand(3, 1, 28, 28)
+    torch.testing.assert_close(network(0.4 * images + 0.3), network(images), rtol=0, atol=1e-3)

