@@ -158,7 +158,7 @@ RECIPES.add(
         bottleneck=128,
         dropout=0.0,
         channels_last=True,
-        evaluate_every=200,
+        evaluate_every=100,
     ),
 )
 
