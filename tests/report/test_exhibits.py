@@ -11,15 +11,11 @@ from equida.bench.settings import settings
 from equida.bench.store import read_runs
 from equida.bench.sweep import Sweep, variants
 from equida.data.benchmarks import BENCHMARKS
-from equida.report.exhibits import (
-    Curve,
-    Exhibit,
-    Material,
-    equity_table,
-    parameter_figure,
-    result_tables,
-)
+from equida.report.equity import equity_table
+from equida.report.exhibit import Exhibit, Material
+from equida.report.exhibits import result_tables
 from equida.report.formats import beside, markdown
+from equida.report.parameters import Curve, parameter_figure
 
 TASKS = BENCHMARKS["office31"].tasks
 Writer = Callable[..., None]

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equida.data.benchmarks import BENCHMARKS
-from equida.report.exhibits import Exhibit
+from equida.report.exhibit import Exhibit
 from equida.report.formats import as_json, markdown, signed
 from equida.report.study import PaperStudy
 from equida.report.tables import SELECTED

@@ -14,7 +14,8 @@ from equida.bench.sweep import Variant, method_title
 from equida.data import ImageDomain, load_domain
 from equida.data.benchmarks import BENCHMARKS
 from equida.errors import InputError
-from equida.report.exhibits import Curve, seed_count
+from equida.report.exhibit import seed_count
+from equida.report.parameters import Curve
 from equida.report.tables import heading
 
 STYLE: Any = {

@@ -14,16 +14,11 @@ from equida.bench.store import Run
 from equida.data.benchmarks import BENCHMARKS
 from equida.errors import InputError
 from equida.report.commands import paper_command
-from equida.report.exhibits import (
-    Exhibit,
-    Material,
-    equity_table,
-    parameter_figure,
-    r_tables,
-    result_tables,
-    tsne_figure,
-)
+from equida.report.equity import equity_table
+from equida.report.exhibit import Exhibit, Material
+from equida.report.exhibits import r_tables, result_tables, tsne_figure
 from equida.report.figures import draw_curves, draw_samples, draw_tsne
+from equida.report.parameters import parameter_figure
 from equida.report.verdicts import Verdict, verdicts
 
 THEORY_COMMAND = "equida theory --out theory"

@@ -21,7 +21,7 @@ from equida.bench.settings import Setting
 from equida.bench.sweep import Variant, make_variant
 from equida.data.benchmarks import BENCHMARKS
 from equida.report.commands import bench_command
-from equida.report.exhibits import PAPER_SEEDS
+from equida.report.exhibit import PAPER_SEEDS
 
 Outcome = Literal["holds", "does not hold", "undecided", "too few pairs", "no runs"]
 LEVEL = 0.05
