@@ -379,6 +379,11 @@ def test_features_of_two_folders(
     assert after["network.classifier.weight"].equal(before["network.classifier.weight"])
     key = "network.bottleneck.0.weight"
     assert not after[key].equal(before[key])
+    # The same from the target's features instead of its images.
+    rows = ["--from", str(out), "-t", str(out / "features-1.safetensors"), "--quiet"]
+    same = tmp_path / "same"
+    assert main(["adapt", *rows, "--iterations", "3", "--out", str(same)]) == 0
+    assert load_file(same / "model.safetensors")[key].equal(after[key])
     log = [json.loads(line) for line in (more / "log.jsonl").read_text().splitlines()]
     assert set(log[0]["terms"]) == {"nsm"}
     assert "source_accuracy" not in log[-1]["evaluation"]

@@ -253,9 +253,10 @@ def backbone_of(
     """The backbone to use: the user's, the finished run's, the paper's, or the small one."""
     from equida.training.build import row_shape
 
-    if before:
-        return before.backbone if not before.extractor else before.extractor["backbone"]
     shape = row_shape(task.target)
+    if before:
+        made = before.extractor if shape is None else None
+        return made["backbone"] if made else before.backbone
     if shape is not None:
         return arguments.backbone or ("none" if len(shape) == 1 else "lenet")
     paper = {"office31": "resnet50", "office_home": "resnet50", "visda2017": "resnet101"}
