@@ -72,5 +72,9 @@ def _cells(found: list[tuple[float, float]], tasks: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    _, given, *rest = sys.argv
-    run(given, int(rest[0]) if rest else 3, tuple(rest[1:]) or tuple(KNOWN))
+    given = sys.argv[1:]
+    run(
+        given[0] if given else "",
+        int(given[1]) if given[1:] else 3,
+        tuple(given[2:]) or tuple(KNOWN),
+    )

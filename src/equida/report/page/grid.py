@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from equida.bench.results import selected
 from equida.bench.store import Run
 from equida.data import BENCHMARKS
 from equida.evaluation.validators import VALIDATORS
@@ -67,11 +68,7 @@ class Entry:
 
     def figures(self, selection: str) -> Mapping[str, float] | None:
         """The evaluation that a selection picks, or None where it could not choose."""
-        chosen: Mapping[str, Mapping[str, float]] = self.result["picks"]
-        found: Mapping[str, float] | None = (
-            self.result["last"] if selection == "last" else chosen.get(selection)
-        )
-        return found
+        return selected(self.result, selection)
 
     def score(self, selection: str) -> float | None:
         """The accuracy that the task is judged by, or None without target labels."""
