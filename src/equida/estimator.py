@@ -5,7 +5,7 @@ import dataclasses
 import numbers
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from torch import Tensor
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.methods import configure
+from equida.threads import torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.loop import Trained, train
@@ -256,7 +257,7 @@ class EquidaClassifier(
         history = _History(config.recipe.iterations, bool(self.verbose))
         fabric = self._fabric(config.recipe)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_threads(self.n_jobs))
+            stack.enter_context(torch_threads(1 if self.n_jobs is None else self.n_jobs))
             # The loop seeds torch's generators; the caller's go on as if nothing had happened.
             cuda = fabric.device.type == "cuda"
             stack.enter_context(torch.random.fork_rng([fabric.device.index] if cuda else []))
@@ -292,7 +293,7 @@ class EquidaClassifier(
         """
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
-        with torch.inference_mode(), _threads(self.n_jobs):
+        with torch.inference_mode(), torch_threads(1 if self.n_jobs is None else self.n_jobs):
             outputs = [
                 self.objective_.predict(torch.from_numpy(self._inputs(part)).double())
                 for part in np.array_split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
@@ -379,15 +380,3 @@ def _fitting(config: RunConfig, task: Task) -> RunConfig:
         )
     size = min(config.recipe.batch_size, smaller)
     return dataclasses.replace(config, recipe=dataclasses.replace(config.recipe, batch_size=size))
-
-
-@contextlib.contextmanager
-def _threads(n_jobs: int | None) -> Iterator[None]:
-    """That many threads for torch inside, as many as before outside."""
-    before = torch.get_num_threads()
-    threads = 1 if n_jobs is None else n_jobs
-    torch.set_num_threads(threads if threads > 0 else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

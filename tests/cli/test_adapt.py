@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,6 +63,46 @@ def test_folders_of_one_name_are_told_apart_by_their_parents(
     pair = ["-s", str(tmp_path / "photos/images"), "-t", str(tmp_path / "drawings/images")]
     assert main(["adapt", *pair, *TINY, "--out", str(tmp_path / "run")]) == 0
     assert "nsm on photos2drawings, seed 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("flags", "expected"), [([], 1), (["--threads", "3"], 3)])
+def test_features_take_one_thread_unless_told(
+    flags: list[str],
+    expected: int,
+    toy: Path,
+    tmp_path: Path,
+    restored_threads: None,
+) -> None:
+    torch.set_num_threads(2)
+    assert main(["adapt", *on(toy), *SMALL, *flags, "--out", str(tmp_path / "run")]) == 0
+    assert used_threads(tmp_path / "run") == expected
+    assert torch.get_num_threads() == 2
+
+
+def test_images_take_the_threads_of_torch(
+    pictures: Path, tmp_path: Path, restored_threads: None
+) -> None:
+    torch.set_num_threads(2)
+    pair = ["-s", str(pictures / "photos"), "-t", str(pictures / "drawings")]
+    assert main(["adapt", *pair, *TINY, "--out", str(tmp_path / "run")]) == 0
+    assert used_threads(tmp_path / "run") == 2
+
+
+def test_threads_below_zero(toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = error_of(capsys, *on(toy), "--threads", "-2", "--out", str(tmp_path / "run"))
+    assert "--threads is -2; it must be 0" in said
+
+
+def used_threads(run: Path) -> int:
+    threads: int = json.loads((run / "config.json").read_text())["processes"]["threads"]
+    return threads
+
+
+@pytest.fixture
+def restored_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 def test_features_of_two_domains(

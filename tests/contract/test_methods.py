@@ -170,6 +170,53 @@ def test_waiting_would_be_noticed() -> None:
         torch.linalg.svdvals(torch.eye(2))
 
 
+@pytest.mark.parametrize("name", ALONE + COMPOSED)
+def test_nothing_is_left_on_another_device(name: str) -> None:
+    """The meta device stands in for a GPU: it refuses to meet tensors of the CPU, too."""
+    case = Case(name)
+    case.network.to("meta")
+    case.method.to("meta")
+    case.source, case.target = case.source.to("meta"), case.target.to("meta")
+    case.labels = case.labels.to("meta")
+    for progress in (0.0, 0.5):
+        if terms := case.terms(progress):
+            total(terms).backward()
+            assert {term.device.type for term in terms.values()} == {"meta"}
+    assert case.method.predict(case.outputs()[1]).device.type == "meta"
+
+
+def test_another_device_would_be_noticed() -> None:
+    with pytest.raises(RuntimeError, match="device"):
+        torch.ones(2, device="meta").add(torch.ones(2))
+
+
+class NoDoubles(TorchDispatchMode):
+    """Refuses what a device without float64 (MPS) cannot do."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, (tuple, list)) else (made,):
+            wide = isinstance(tensor, Tensor) and tensor.dtype == torch.float64
+            assert not wide, f"{func.overloadpacket.__name__} gives float64"
+        return made
+
+
+@pytest.mark.parametrize("name", ALONE + COMPOSED)
+def test_single_precision_stays_single(name: str) -> None:
+    case = Case(name)
+    with NoDoubles():
+        if terms := case.terms():
+            total(terms).backward()
+
+
+def test_double_precision_would_be_noticed() -> None:
+    with NoDoubles(), pytest.raises(AssertionError, match="gives float64"):
+        torch.ones(2).double()
+
+
 @pytest.mark.parametrize("name", ALONE)
 def test_prediction_has_one_logit_for_each_class(name: str) -> None:
     case = Case(name)

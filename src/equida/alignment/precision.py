@@ -7,6 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
+from equida.losses.closed import autocasts
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -24,7 +26,7 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
         device = next(
             (a.device.type for a in [*raised, *named.values()] if isinstance(a, Tensor)), "cpu"
         )
-        if not torch.is_autocast_enabled(device):
+        if not autocasts(device):
             return function(*raised, **named)
         with torch.autocast(device, enabled=False):
             return function(*raised, **named)

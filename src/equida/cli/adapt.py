@@ -65,6 +65,9 @@ class Arguments:
     """Machines; start the same command on each."""
     accelerator: str = "auto"
     """cpu, gpu or auto."""
+    threads: int = 0
+    """Of torch in each process; 0: one for features, whose steps are too small to be shared, and as
+    many as torch has for images."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
     tensorboard: bool = False
@@ -97,6 +100,7 @@ def run(arguments: Any) -> int:
                 devices=arguments.devices,
                 num_nodes=arguments.num_nodes,
                 accelerator=arguments.accelerator,
+                threads=arguments.threads,
                 watch=partial(
                     watch,
                     folder=plan.folder,

@@ -56,6 +56,11 @@ def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:
     return shares * classes
 
 
+def autocasts(device: str) -> bool:
+    """Whether autocast is on there; it is unknown to some devices, such as "meta"."""
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+
+
 def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any) -> Tensor:
     """The scalar loss whose value and gradient `compute(logits, *arguments)` gives.
 
@@ -63,7 +68,7 @@ def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any)
     one multiplication. Where a gradient of the gradient is asked for, backward computes it again
     from the logits, as differentiable operations.
     """
-    if torch.is_autocast_enabled(logits.device.type):
+    if autocasts(logits.device.type):
         with torch.autocast(logits.device.type, enabled=False):
             return from_closed_form(compute, logits, *arguments)
     value: Tensor

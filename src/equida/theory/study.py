@@ -20,6 +20,7 @@ from equida.theory.landscape import landscape_checks
 from equida.theory.limits import limit_checks
 from equida.theory.prior import prior_checks
 from equida.theory.theorems import theorem_checks
+from equida.threads import torch_threads
 
 PAPER = (
     "Zhang et al. 2022, On the Equity of Nuclear Norm Maximization in Unsupervised Domain "
@@ -59,16 +60,13 @@ class Study:
 
 def run_study(context: Context, advance: Callable[[], None] = lambda: None) -> Study:
     """Runs all sections on one thread; `advance` is called after each of `SECTIONS`."""
-    begin, threads = time.perf_counter(), torch.get_num_threads()
+    begin = time.perf_counter()
     checks: list[Check] = []
     # The matrices are tiny, and Table 2 is about work, not about cores.
-    torch.set_num_threads(1)
-    try:
+    with torch_threads(1):
         for section in SECTIONS:
             checks += section(context)
             advance()
-    finally:
-        torch.set_num_threads(threads)
     return Study(checks, context.budget, context.seed, time.perf_counter() - begin)
 
 

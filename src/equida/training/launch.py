@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning_fabric import Fabric
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from equida.errors import InputError
+from equida.threads import torch_threads
 from equida.training.config import RunConfig
 from equida.training.loop import Observer, train
 from equida.training.parent import end_with
@@ -47,10 +47,15 @@ def launch(
         num_nodes: machines; each must start the same command, with MASTER_ADDR, MASTER_PORT and
             NODE_RANK in its environment or by SLURM.
         accelerator: "cpu", "gpu", or "auto".
-        threads: of torch in each process; 0 leaves them as they are.
+        threads: of torch in each process; 0: one for rows of features, whose steps are too small
+            to be shared (beside other work they would wait for each other, and take 20 times as
+            long); otherwise as many as torch has.
         watch: makes what shows progress, on the first process.
     """
     check_shares(config.recipe.batch_size, devices, num_nodes)
+    if threads < 0:
+        raise InputError(f"--threads is {threads}; it must be 0 (as suits the data) or more")
+    threads = threads or (1 if config.backbone == "none" else 0)
     if num_nodes > 1 and not {"MASTER_ADDR", "SLURM_NTASKS"} & set(os.environ):
         raise InputError(
             f"--num-nodes is {num_nodes}, but nothing says where the others are; on each set"
@@ -131,12 +136,11 @@ def work(
 ) -> dict[str, Any]:
     """What each process does; those that `parent` started end with it."""
     end_with(parent)
-    if threads:
-        torch.set_num_threads(threads)
     assert config.task is not None, "a run that is launched names its data"
     classes = classes_of(Path(config.initial)) if config.initial else None
     task, _ = open_task(config.task, classes)
-    if not watch or not fabric.is_global_zero:
-        return train(config, task, folder=folder, fabric=fabric).result
-    with watch(config) as observer:
-        return train(config, task, folder=folder, fabric=fabric, observers=(observer,)).result
+    with torch_threads(threads):
+        if not watch or not fabric.is_global_zero:
+            return train(config, task, folder=folder, fabric=fabric).result
+        with watch(config) as observer:
+            return train(config, task, folder=folder, fabric=fabric, observers=(observer,)).result

@@ -153,7 +153,7 @@ class Progress:
 
     def _log(self, done: int) -> None:
         terms = torch.stack([term for noted in self.pending for term in noted.terms])
-        rows = terms.double().cpu().view(len(self.pending), len(self.names))
+        rows = terms.cpu().double().view(len(self.pending), len(self.names))
         bad = (~rows.isfinite()).nonzero()
         if len(bad):
             entry, term = bad[0].tolist()

@@ -1,0 +1,23 @@
+"""How many threads torch uses."""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+
+@contextlib.contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """That many threads for torch inside, as many as before outside; 0 or less changes nothing.
+
+    >>> with torch_threads(1):
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    if count > 0:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
