@@ -490,6 +490,17 @@ def test_two_processes_do_what_one_does(toy: Path, tmp_path: Path, equida: Equid
     assert max(float((one[k] - two[k]).abs().max()) for k in one) < 1e-6
 
 
+def test_two_processes_that_diverge_name_the_batch_of_both(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = [*on(toy), *SMALL, "--accelerator", "cpu", "--learning-rate", "1e30"]
+    said = error_of(capsys, *flags, "--devices", "2", "--out", str(tmp_path / "two"))
+    assert "on 16 samples such as source " in said
+    error_of(capsys, *flags, "--out", str(tmp_path / "one"))
+    one, two = (json.loads((tmp_path / n / "diverged.json").read_text()) for n in ("one", "two"))
+    assert two["samples"] == one["samples"]
+
+
 def test_tensorboard_writes_curves(toy: Path, tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     out = tmp_path / "run"

@@ -131,6 +131,8 @@ def test_processes_share_the_batch_that_one_would_see(make: Callable[[], Any]) -
         for b in zip(*shares, strict=True)
     ]
     assert _same(whole, joined)
+    stream = BatchStream(domain, 6, transform, rank=1, world_size=3)
+    assert all(torch.equal(stream.samples(i), batch.indices) for i, batch in enumerate(whole))
 
 
 def test_rows_are_read_by_the_batch_without_workers() -> None:

@@ -95,6 +95,10 @@ class BatchStream(Iterator[Batch]):
         """How many batches one pass over the domain gives."""
         return self._plan.per_epoch
 
+    def samples(self, number: int) -> Tensor:
+        """Which samples batch `number` holds, over all processes."""
+        return self._plan.samples_of(number)
+
     def __next__(self) -> Batch:
         batch = next(self._batches)
         self.step += 1
@@ -146,11 +150,18 @@ class _Plan:
     def from_batch(self, start: int) -> Iterator[_Draws]:
         epoch, first = divmod(start, self.per_epoch)
         while True:
-            generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", epoch))
-            order = torch.randperm(self.samples, generator=generator)
-            for batch in order.split(self.batch)[first : self.per_epoch]:
+            for batch in self._epoch(epoch)[first:]:
                 yield _Draws(epoch, batch[self.share])
             epoch, first = epoch + 1, 0
+
+    def samples_of(self, number: int) -> Tensor:
+        epoch, position = divmod(number, self.per_epoch)
+        return self._epoch(epoch)[position]
+
+    def _epoch(self, epoch: int) -> list[Tensor]:
+        generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", epoch))
+        order = torch.randperm(self.samples, generator=generator)
+        return list(order.split(self.batch))[: self.per_epoch]
 
 
 def _batches(

@@ -26,6 +26,12 @@ def gather(tensor: Tensor) -> Tensor:
     return gathered
 
 
+def mean_over_processes(fabric: Fabric, tensor: Tensor) -> Tensor:
+    """What all of them have on average; gradients do not flow through it."""
+    mean: Any = tensor if fabric.world_size == 1 else fabric.all_reduce(tensor, reduce_op="mean")
+    return mean  # type: ignore[no-any-return]
+
+
 def prepare(fabric: Fabric, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
     """Both on the device, wrapped by Fabric for many processes and for other precisions.
 

@@ -54,8 +54,12 @@ def train(
     run = Progress(task, built, fabric, folder, observers)
     start = run.resume()
     draws = start * recipe.accumulate
-    sources = None if built.source is None else run.stream(built.source, built.source_view, draws)
-    targets = run.stream(task.target, built.target_view, draws)
+    sources = (
+        None
+        if built.source is None
+        else run.stream("source", built.source, built.source_view, draws)
+    )
+    targets = run.stream("target", task.target, built.target_view, draws)
 
     for step in range(start, recipe.iterations):
         schedule(optimizer, recipe, step)
@@ -65,7 +69,7 @@ def train(
             with without_exchange(fabric, objective, more):
                 terms = objective(*run.inputs(source, target), step / recipe.iterations)
                 fabric.backward(_sum(terms, recipe.accumulate))
-            run.note(step, terms, source, target)
+            run.note(step * recipe.accumulate + part, terms)
         if recipe.clip:
             # A gradient that is not finite shows in the next loss; to look at it here would wait.
             fabric.clip_gradients(

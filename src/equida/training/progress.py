@@ -17,7 +17,7 @@ from equida.data.samples import Batch
 from equida.errors import InputError
 from equida.training.build import Built
 from equida.training.checkpoint import capture, put_back
-from equida.training.distributed import processes
+from equida.training.distributed import mean_over_processes, processes
 from equida.training.evaluate import Predictions, measure, picks, predict
 from equida.training.folder import RunFolder
 
@@ -48,11 +48,9 @@ class Trained:
 class Noted(NamedTuple):
     """What is kept of a batch until its loss is looked at."""
 
-    step: int
+    number: int
+    """Of the batch; with gradient accumulation a step has several."""
     terms: list[Tensor]
-    source: Tensor | None
-    """Which samples."""
-    target: Tensor
 
 
 class Progress:
@@ -73,6 +71,7 @@ class Progress:
         self.history: list[dict[str, float]] = []
         self.names: tuple[str, ...] = ()
         self.pending: list[Noted] = []
+        self.streams: dict[str, tuple[Any, BatchStream]] = {}
         self.best: dict[str, Tensor] | None = None
         self.seconds, self.started = 0.0, time.monotonic()
         self.predictions: Predictions | None = None
@@ -100,22 +99,22 @@ class Progress:
             self.best = self.folder.load_tensors("model.safetensors")
         return int(state["step"])
 
-    def stream(self, domain: Any, transform: Any, start: int) -> BatchStream:
-        """Batches of this process's share, from draw number `start` on."""
-        return BatchStream(
+    def stream(self, role: str, domain: Any, transform: Any, start: int) -> BatchStream:
+        """Batches of this process's share, from batch number `start` on."""
+        made = BatchStream(
             domain,
             self.recipe.batch_size,
             transform,
             # Of domains of one size, the same seed would draw the same positions side by side.
-            seed=derived_seed(
-                self.config.seed, "target" if domain is self.task.target else "source"
-            ),
+            seed=derived_seed(self.config.seed, role),
             start=start,
             workers=self.recipe.workers,
             pin_memory=self.fabric.device.type == "cuda",
             rank=self.fabric.global_rank,
             world_size=self.fabric.world_size,
         )
+        self.streams[role] = domain, made
+        return made
 
     def inputs(self, source: Batch | None, target: Batch) -> tuple[Tensor | None, ...]:
         """The batches on the device, in the precision and layout of the network."""
@@ -131,14 +130,10 @@ class Progress:
         dtype = self.built.dtype
         return x.to(self.fabric.device, dtype, non_blocking=True, memory_format=layout)
 
-    def note(
-        self, step: int, terms: dict[str, Tensor], source: Batch | None, target: Batch
-    ) -> None:
+    def note(self, number: int, terms: dict[str, Tensor]) -> None:
         """Keep a batch's terms, on the device, until the next logging step reads them."""
         self.names = tuple(terms)
-        detached = [term.detach() for term in terms.values()]
-        samples = None if source is None else source.indices
-        self.pending.append(Noted(step, detached, samples, target.indices))
+        self.pending.append(Noted(number, [term.detach() for term in terms.values()]))
 
     def after(self, done: int) -> None:
         """Log, evaluate and save what is due once `done` steps are done."""
@@ -153,6 +148,8 @@ class Progress:
 
     def _log(self, done: int) -> None:
         terms = torch.stack([term for noted in self.pending for term in noted.terms])
+        # Heads with dropout say something else on every process; all stop if one has to.
+        terms = mean_over_processes(self.fabric, terms)
         rows = terms.cpu().double().view(len(self.pending), len(self.names))
         bad = (~rows.isfinite()).nonzero()
         if len(bad):
@@ -166,24 +163,22 @@ class Progress:
             observer.logged(done, means)
 
     def _diverged(self, noted: Noted, term: str, value: float) -> InputError:
-        pairs = {
-            "source": (self.built.source, noted.source),
-            "target": (self.task.target, noted.target),
-        }
+        # Every process has the loss of the global batch: the fault may be another one's sample.
         samples = {
-            name: [domain.identity(index) for index in indices.tolist()]
-            for name, (domain, indices) in pairs.items()
-            if domain is not None and indices is not None
+            role: [domain.identity(index) for index in stream.samples(noted.number).tolist()]
+            for role, (domain, stream) in self.streams.items()
         }
-        where, kept = "", ""
+        step, where, kept = noted.number // self.recipe.accumulate, "", ""
         if self.folder:
-            what = {"step": noted.step, "term": term, "value": str(value), "samples": samples}
+            what = {"step": step, "term": term, "value": str(value), "samples": samples}
             self.folder.write_json("diverged.json", what)
             where = f" (all in {self.folder.path / 'diverged.json'})"
             kept = "; the last good checkpoint is kept" if self.history else ""
+        # The first process that stops ends the others, which may have something to write first.
+        self.fabric.barrier()
         some = "; ".join(f"{name} {', '.join(names[:2])}" for name, names in samples.items())
         return InputError(
-            f"the loss term {term!r} is {value} at step {noted.step}, on"
+            f"the loss term {term!r} is {value} at step {step}, on"
             f" {sum(map(len, samples.values()))} samples such as {some}{where}; lower the learning"
             f" rate, clip the gradient, or look at the samples{kept}"
         )
