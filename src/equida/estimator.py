@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -31,6 +30,7 @@ from equida.methods import configure
 from equida.threads import torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
+from equida.training.distributed import make_fabric
 from equida.training.loop import Trained, train
 from equida.training.recipe import Recipe, recipe
 
@@ -278,13 +278,7 @@ class EquidaClassifier(
         found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
         if not found.get(self.device, True):
             raise InputError(f"device is {self.device!r}, which torch does not find; use 'auto'")
-        return Fabric(
-            accelerator=ACCELERATORS[self.device],
-            devices=1,
-            precision=used.precision,
-            # One process, also inside somebody's SLURM job of many.
-            plugins=[LightningEnvironment()],
-        )
+        return make_fabric(ACCELERATORS[self.device], precision=used.precision)
 
     def _forward(self, X: ArrayLike) -> tuple[Tensor, Tensor]:
         """Hidden features and logits of every row.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from equida.data import array_domain
 from equida.data.loading import BatchStream, eval_batches
 from equida.data.samples import Batch
 from equida.data.transforms import Transform
@@ -133,6 +134,36 @@ def test_processes_share_the_batch_that_one_would_see(make: Callable[[], Any]) -
     assert _same(whole, joined)
     stream = BatchStream(domain, 6, transform, rank=1, world_size=3)
     assert all(torch.equal(stream.samples(i), batch.indices) for i, batch in enumerate(whole))
+
+
+@pytest.mark.parametrize("make", [lambda: (Images(), SMALL), lambda: (Table(), None)])
+def test_every_tensor_is_put_where_a_gpu_fetches_it(
+    make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here there is none, so that it is played."""
+    pinned = []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        pinned.append(id(tensor))
+        return tensor
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    domain, transform = make()
+    batches = _take(BatchStream(domain, 6, transform, pin_memory=True), 2)
+    assert pinned == [id(tensor) for batch in batches for tensor in batch]
+    _take(BatchStream(domain, 6, transform), 2)
+    assert len(pinned) == 6
+
+
+def test_the_share_of_a_process_in_a_small_domain_may_be_empty() -> None:
+    class NoImages(Images):
+        def __len__(self) -> int:
+            return 0
+
+    rows = array_domain(np.zeros((3, 2)), name="rows")
+    assert list(eval_batches(NoImages(), SMALL)) == []
+    assert list(eval_batches(rows.select(range(0)))) == []
 
 
 def test_rows_are_read_by_the_batch_without_workers() -> None:

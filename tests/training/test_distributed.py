@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 sys.path.insert(0, str(SCRIPT.parent))
-from two_processes import CASES, WHAT, difference  # noqa: E402
+from two_processes import CASES, WHAT, difference, shared_gradient  # noqa: E402
 
 BATCH_LEVEL = (
     *("bnm", "cwsm", "nsm", "mcc", "im", "dan", "jan", "fbnm", "iw_max_square", "mcd"),
@@ -53,3 +53,12 @@ def test_two_processes_do_what_one_does(case: str, what: str, two_processes: Pat
 def test_without_the_gather_they_would_not(case: str, what: str, two_processes: Path) -> None:
     file = two_processes / f"{case}-{what}-apart.safetensors"
     assert difference(load_file(file), alone(case, what)) > 1e-5
+
+
+def test_shares_whose_gradients_are_one_tensor(two_processes: Path) -> None:
+    """Each process has the gradient of the whole loss, times the processes that will be averaged
+    over."""
+    shares = [load_file(two_processes / f"shared-{rank}.safetensors") for rank in range(2)]
+    alone = shared_gradient(Fabric(accelerator="cpu", devices=1))
+    for name, expected in alone.items():
+        assert torch.equal(torch.cat([share[name] for share in shares]), 2.0 * expected)

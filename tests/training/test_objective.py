@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,7 +11,7 @@ from equida.models.network import Network
 from equida.training.objective import Objective
 
 
-def objective(method: str = "nsm", **options: float) -> Objective:
+def objective(method: str = "nsm", **options: Any) -> Objective:
     torch.manual_seed(0)
     network = Network(nn.Identity(), 5, 3, bottleneck=4, dropout=0.0)
     made = build(method, network.features, 3, network.classifier)

@@ -18,12 +18,13 @@ from lightning_fabric import Fabric
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from equida import EquidaClassifier
 from equida.data import ArrayDomain, Task, array_domain, make_task
 from equida.methods import METHODS, configure
 from equida.training import objective
 from equida.training.build import build
 from equida.training.config import RunConfig
-from equida.training.distributed import prepare
+from equida.training.distributed import gather, prepare
 from equida.training.loop import train
 from equida.training.recipe import Recipe
 
@@ -118,8 +119,29 @@ def apart() -> Iterator[None]:
         vars(objective)["gather"] = gather
 
 
+def shared_gradient(fabric: Fabric) -> State:
+    """The gradients of two gathered shares that backward gets as one tensor."""
+    rows = torch.arange(4.0).view(4, 1) + 1.0
+    share = rows.chunk(fabric.world_size)[fabric.global_rank]
+    first, second = (share.clone().requires_grad_() for _ in range(2))
+    both = gather(first) + gather(second) if fabric.world_size > 1 else first + second
+    both.square().sum().backward()
+    return {"first": first.grad, "second": second.grad}  # type: ignore[dict-item]
+
+
+def alone_among_others(fabric: Fabric) -> None:
+    """An estimator is fitted on one process of a job of two."""
+    if fabric.is_global_zero:
+        random = np.random.default_rng(0)
+        x, labels = random.normal(size=(40, 3)), np.arange(40) % 2
+        EquidaClassifier(iterations=3, batch_size=8).fit(x, labels, X_target=x + 1.0)
+    fabric.barrier()
+
+
 def work(fabric: Fabric, out: Path) -> None:
     torch.set_num_threads(1)
+    alone_among_others(fabric)
+    save_file(shared_gradient(fabric), out / f"shared-{fabric.global_rank}.safetensors")
     for case in CASES:
         for what, compute in WHAT.items():
             kept = {"together": compute(case, fabric)}

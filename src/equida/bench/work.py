@@ -104,16 +104,16 @@ def _attempt(config: RunConfig, run: RunFolder, number: int, threads: int) -> di
 
 def _train(config: RunConfig, folder: Path, number: int, threads: int) -> None:
     import torch
-    from lightning_fabric import Fabric
 
+    from equida.training.distributed import make_fabric
     from equida.training.loop import train
 
     if threads:
         torch.set_num_threads(threads)
     gpus = torch.cuda.device_count()
-    fabric = Fabric(
-        devices=[number % gpus] if gpus else 1,
-        accelerator="gpu" if gpus else "auto",
+    fabric = make_fabric(
+        "gpu" if gpus else "auto",
+        [number % gpus] if gpus else 1,
         precision=config.recipe.precision,
     )
     assert config.task is not None

@@ -62,7 +62,7 @@ class Arguments:
     devices: int = 1
     """Processes on this machine, each with a GPU if there are any."""
     num_nodes: int = 1
-    """Machines; start the same command on each."""
+    """Machines; start the same command on each (torchrun and srun do)."""
     accelerator: str = "auto"
     """cpu, gpu or auto."""
     threads: int = 0
@@ -85,14 +85,17 @@ def run(arguments: Any) -> int:
     """Do the run and print what came out."""
     from equida.cli.outcome import print_result
     from equida.cli.watch import watch
+    from equida.training.distributed import started_outside
     from equida.training.folder import RunFolder
     from equida.training.launch import launch
 
     plan = make_plan(arguments)
-    done = plan.result()
-    if done is None:
-        # Several machines may share the folder, and all of them are at work in it.
-        shared = arguments.num_nodes > 1
+    # Of several processes that know of each other, all are at work in the folder.
+    shared = started_outside(arguments.devices * arguments.num_nodes, arguments.num_nodes)
+    done = None if shared else plan.result()
+    if done is not None:
+        say(f"{plan.folder} is finished already; this is its result")
+    else:
         with contextlib.nullcontext() if shared else RunFolder(plan.folder).alone():
             done = launch(
                 plan.config,
@@ -107,9 +110,10 @@ def run(arguments: Any) -> int:
                     tensorboard=arguments.tensorboard,
                     quiet=arguments.quiet,
                 ),
+                before=plan.result,
             )
-    else:
-        say(f"{plan.folder} is finished already; this is its result")
+    if done is None:
+        return 0  # the first process of the run shows what came out
     images = plan.config.backbone != "none" or plan.config.extractor is not None
     print_result(done, plan.folder, images=images)
     return 0
@@ -149,6 +153,7 @@ def make_plan(arguments: Any) -> Plan:
     """The config and the folder of the run that the user asks for."""
     from equida.data import ArrayDomain
     from equida.training.config import RunConfig
+    from equida.training.distributed import started_outside
     from equida.training.folder import RunFolder
     from equida.training.identity import data_sha256
     from equida.training.launch import check_shares
@@ -173,6 +178,11 @@ def make_plan(arguments: Any) -> Plan:
     images = not isinstance(task.target, ArrayDomain)
     backbone = backbone_of(arguments, where, task, before)
     features = images and (arguments.features or bool(before and before.extractor))
+    if features and started_outside(arguments.devices * arguments.num_nodes, arguments.num_nodes):
+        raise InputError(
+            "--features has to be computed by one process; do it with equida features, and adapt on"
+            " the file that it writes"
+        )
     if features:
         where = to_features(task, where, backbone, folder, arguments)
     elif images and not before:

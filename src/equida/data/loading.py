@@ -123,7 +123,9 @@ def eval_batches(
         pin_memory: as for `BatchStream`.
     """
     everything = torch.arange(len(domain))
-    draws = (_Draws(-1, samples) for samples in everything.split(batch_size))
+    # Of nothing, split would make one empty part.
+    parts = everything.split(batch_size) if len(everything) else ()
+    draws = (_Draws(-1, samples) for samples in parts)
     return _batches(domain, transform, 0, draws, workers, pin_memory)
 
 
@@ -172,17 +174,18 @@ def _batches(
     workers: int,
     pin_memory: bool,
 ) -> Iterator[Batch]:
-    if isinstance(domain, RowSamples):
-        return map(_RowReader(domain, seed).__getitems__, draws)
+    pin_memory = pin_memory and torch.cuda.is_available()
     reader = _Reader(domain, transform, seed)
-    if workers == 0:
-        return map(reader.__getitems__, draws)
+    rows = _RowReader(domain, seed) if isinstance(domain, RowSamples) else None
+    if rows or workers == 0:
+        batches = map((rows or reader).__getitems__, draws)
+        return map(_pinned, batches) if pin_memory else batches
     loader: DataLoader[Batch] = DataLoader(
         reader,
         batch_sampler=_Once(draws),  # type: ignore[arg-type]
         num_workers=workers,
         collate_fn=_as_is,
-        pin_memory=pin_memory and torch.cuda.is_available(),
+        pin_memory=pin_memory,
         # Its own generator: starting workers must not move the global one, from which dropout
         # draws, or a resumed run would differ.
         generator=torch.Generator(),
@@ -218,6 +221,10 @@ class _Once(Sequence[_Draws]):
 
     def __getitem__(self, index: Any) -> Any:
         raise TypeError("batches come in order")
+
+
+def _pinned(batch: Batch) -> Batch:
+    return Batch(*(tensor.pin_memory() for tensor in batch))
 
 
 def _as_is(batch: Any) -> Any:

@@ -30,6 +30,8 @@ def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
     tensor(-2.8284)
     """
     logits = checked(logits)
+    if logits.device.type == "mps":  # has neither float64 nor singular values
+        return bnm(logits.cpu(), normalize=normalize).to(logits.device)
     batch, classes = logits.shape
     divisors = {
         "batch": float(batch),
@@ -41,10 +43,8 @@ def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
         raise ValueError(f"normalize is {normalize!r}; it must be one of {', '.join(divisors)}")
     scale = -1.0 / divisors[normalize]
     try:
-        # The smaller problem has more operations around it, which a small matrix does not repay,
-        # and needs float64, which MPS does not have.
-        single = logits.dtype == torch.float32 and logits.device.type != "mps"
-        if not single or logits.numel() <= 2048:
+        # The smaller problem has more operations around it, which a small matrix does not repay.
+        if logits.dtype == torch.float64 or logits.numel() <= 2048:
             singular: Tensor = torch.linalg.svdvals(logits.softmax(1))
             return singular.sum() * scale
         return from_closed_form(_through_gram, logits, scale)

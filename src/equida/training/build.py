@@ -1,6 +1,7 @@
 """From a config and a task to what the loop works on: network, method, optimiser, transforms."""
 
 import dataclasses
+import typing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from equida.errors import InputError
 from equida.methods import build as build_method
 from equida.models.backbone import Backbone, load_backbone
 from equida.models.network import Network
+from equida.models.norms import with_shared_statistics
 from equida.models.weights import file_sha256
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
@@ -59,6 +61,7 @@ def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
     objective, backbone = make_objective(
         config, len(task.classes), row_shape(task.target), pretrained=not config.initial
     )
+    objective.processes = fabric.world_size
     network = objective.network
     sha256 = backbone.weights_sha256 if backbone else ""
     if config.initial:
@@ -68,7 +71,7 @@ def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
     if recipe.channels_last:
         objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if fabric.device.type == "cuda" and fabric.world_size > 1:
-        objective = nn.SyncBatchNorm.convert_sync_batchnorm(objective)
+        objective = typing.cast(Objective, with_shared_statistics(objective))
     if recipe.compile:
         network.compile()
     source, held_out = (None, None) if config.initial else split(task.source, config)

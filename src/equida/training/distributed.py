@@ -6,12 +6,86 @@ others predict and computes the loss of the global batch.
 """
 
 import contextlib
-from typing import Any
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor, nn
+
+from equida.errors import InputError
+from equida.training.recipe import Precision
+
+T = TypeVar("T")
+
+
+def started_outside(processes: int, num_nodes: int = 1) -> bool:
+    """Whether the processes of a run are started by others: on each machine, by torchrun or srun.
+
+    Args:
+        processes: of the run, on all machines.
+        num_nodes: how many machines.
+    """
+    by_srun = os.environ.get("SLURM_STEP_NUM_TASKS") == str(processes)
+    return processes > 1 and (num_nodes > 1 or by_srun or "TORCHELASTIC_RUN_ID" in os.environ)
+
+
+def make_fabric(
+    accelerator: str = "auto",
+    devices: int | list[int] = 1,
+    num_nodes: int = 1,
+    *,
+    precision: Precision = "32-true",
+) -> Fabric:
+    """Device, precision and processes, or an InputError that says what this machine lacks.
+
+    Args:
+        accelerator: "cpu", "gpu", "mps" or "auto".
+        devices: how many on each machine, or which ones.
+        num_nodes: machines.
+        precision: as in `Recipe`.
+    """
+    count = devices if isinstance(devices, int) else len(devices)
+    outside = started_outside(count * num_nodes, num_nodes)
+    # Processes that this one starts, or this one alone, have nothing to do with the numbers of a
+    # SLURM job or of torchrun that it may be part of.
+    own = None if outside else LightningEnvironment()
+    strategy = "auto" if count * num_nodes == 1 else "ddp" if outside else "ddp_spawn"
+    try:
+        with warnings.catch_warnings():
+            # Where a precision is replaced by another, training refuses, and says it better.
+            warnings.filterwarnings("ignore", "You passed .*precision")
+            return Fabric(
+                accelerator=accelerator,
+                devices=devices,
+                num_nodes=num_nodes,
+                strategy=strategy,
+                precision=precision,
+                plugins=own,
+            )
+    except Exception as error:  # Fabric raises types of its own
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{count} x {accelerator} at precision {precision} is not possible here: {reason}"
+        ) from error
+
+
+def on_first(fabric: Fabric, what: Callable[[], T]) -> T:
+    """What the function gives on the first process, on all of them; its InputError, too."""
+    said: tuple[Any, str] = None, ""
+    if fabric.is_global_zero:
+        try:
+            said = what(), ""
+        except InputError as error:
+            said = None, str(error)
+    value, error_text = fabric.broadcast(said)
+    if error_text:
+        raise InputError(error_text)
+    return value  # type: ignore[no-any-return]
 
 
 def gather(tensor: Tensor) -> Tensor:
@@ -20,8 +94,6 @@ def gather(tensor: Tensor) -> Tensor:
     Data parallelism averages the gradients of N processes, each of which has the gradient of the
     whole loss by its own share. Backward adds up N equal gradients, so that the average is right.
     """
-    if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
-        return tensor
     gathered: Tensor = _Gather.apply(tensor)  # type: ignore[no-untyped-call]
     return gathered
 
@@ -74,7 +146,8 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        gradient = gradient.contiguous()
+        # A copy: the same tensor may be the gradient of something else, too.
+        gradient = gradient.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(gradient)
         start = dist.get_rank() * ctx.rows
         return gradient[start : start + ctx.rows]

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -15,9 +14,9 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 from equida.errors import InputError
 from equida.threads import torch_threads
 from equida.training.config import RunConfig
+from equida.training.distributed import make_fabric, on_first, started_outside
 from equida.training.loop import Observer, train
 from equida.training.parent import end_with
-from equida.training.recipe import Precision
 from equida.training.restore import classes_of
 from equida.training.tasks import open_task
 
@@ -37,20 +36,23 @@ def launch(
     accelerator: str = "auto",
     threads: int = 0,
     watch: Watching | None = None,
-) -> dict[str, Any]:
-    """Do a run and return its result.
+    before: Callable[[], dict[str, Any] | None] = lambda: None,
+) -> dict[str, Any] | None:
+    """Do a run and return its result; None where another process started from outside has it.
 
     Args:
         config: the run; it names its data.
         folder: where the run is written.
         devices: processes on this machine, each with a GPU if there are any.
         num_nodes: machines; each must start the same command, with MASTER_ADDR, MASTER_PORT and
-            NODE_RANK in its environment or by SLURM.
+            NODE_RANK in its environment, by SLURM or by torchrun.
         accelerator: "cpu", "gpu", or "auto".
         threads: of torch in each process; 0: one for rows of features, whose steps are too small
             to be shared (beside other work they would wait for each other, and take 20 times as
             long); otherwise as many as torch has.
         watch: makes what shows progress, on the first process.
+        before: asked on the first process whether there is a result already, once all of them are
+            there: what one machine finds on its disk, another one may not.
     """
     check_shares(config.recipe.batch_size, devices, num_nodes)
     if threads < 0:
@@ -59,28 +61,19 @@ def launch(
     if num_nodes > 1 and not {"MASTER_ADDR", "SLURM_NTASKS"} & set(os.environ):
         raise InputError(
             f"--num-nodes is {num_nodes}, but nothing says where the others are; on each set"
-            " MASTER_ADDR, MASTER_PORT and NODE_RANK (0, 1, ...), or start it by SLURM"
+            " MASTER_ADDR, MASTER_PORT and NODE_RANK (0, 1, ...), or start it by srun or torchrun"
         )
-    processes = devices * num_nodes
-    # One machine starts its processes by itself; several are started from outside.
-    strategy = "auto" if processes == 1 else "ddp_spawn" if num_nodes == 1 else "ddp"
-    fabric = make_fabric(
-        accelerator, devices, num_nodes, strategy, precision=config.recipe.precision
-    )
-    if processes == 1:
-        return work(fabric, config, folder, watch, threads)
+    fabric = make_fabric(accelerator, devices, num_nodes, precision=config.recipe.precision)
+    # Fabric looks into the arguments of what it launches, and stops at frozen dataclasses.
+    job = partial(work, config=config, folder=folder, watch=watch, threads=threads)
+    if devices * num_nodes == 1:
+        return job(fabric)
+    if started_outside(devices * num_nodes, num_nodes):
+        fabric.launch()
+        done = on_first(fabric, before) or job(fabric)
+        return done if fabric.is_global_zero else None
     try:
-        # Fabric looks into the arguments of what it launches, and stops at frozen dataclasses.
-        result: dict[str, Any] = fabric.launch(
-            partial(
-                work,
-                config=config,
-                folder=folder,
-                watch=watch,
-                threads=threads,
-                parent=os.getpid(),
-            )
-        )
+        result: dict[str, Any] = fabric.launch(partial(job, parent=os.getpid()))
     except ProcessRaisedException as error:
         # What a user can put right is put right in one line, whichever process found it.
         *_, last = str(error).strip().splitlines()
@@ -88,33 +81,6 @@ def launch(
             raise InputError(last.partition(": ")[2]) from None
         raise
     return result
-
-
-def make_fabric(
-    accelerator: str = "auto",
-    devices: int = 1,
-    num_nodes: int = 1,
-    strategy: str = "auto",
-    *,
-    precision: Precision = "32-true",
-) -> Fabric:
-    """Device, precision and processes, or an InputError that says what this machine lacks."""
-    try:
-        with warnings.catch_warnings():
-            # Where a precision is replaced by another, training refuses, and says it better.
-            warnings.filterwarnings("ignore", "You passed .*precision")
-            return Fabric(
-                accelerator=accelerator,
-                devices=devices,
-                num_nodes=num_nodes,
-                strategy=strategy,
-                precision=precision,
-            )
-    except Exception as error:  # Fabric raises types of its own
-        reason = " ".join(str(error).split())
-        raise InputError(
-            f"{devices} x {accelerator} at precision {precision} is not possible here: {reason}"
-        ) from error
 
 
 def check_shares(batch_size: int, devices: int, num_nodes: int) -> None:

@@ -15,7 +15,7 @@ from equida.methods import METHODS
 from equida.methods.compose import parts
 from equida.training.build import build
 from equida.training.config import RunConfig
-from equida.training.distributed import prepare, without_exchange
+from equida.training.distributed import make_fabric, prepare, without_exchange
 from equida.training.optim import schedule
 from equida.training.progress import Observer, Progress, Stepped, Trained
 
@@ -45,7 +45,7 @@ def train(
     """
     config.check()
     recipe = config.recipe
-    fabric = fabric or Fabric(devices=1, precision=recipe.precision)
+    fabric = fabric or make_fabric(precision=recipe.precision)
     _check(config, fabric)
     torch.manual_seed(config.seed)
     built = build(config, task, fabric)

@@ -21,6 +21,7 @@ class Objective(nn.Module):
         warm_up: share of the training over which the method's terms grow from nothing to their
             full weight, so that they sharpen what the source has taught and not first guesses;
             those of a method with its own cross-entropy teach the source, and have it at once.
+        processes: how many share each batch; the terms are those of the global batch.
     """
 
     def __init__(
@@ -29,12 +30,14 @@ class Objective(nn.Module):
         method: Method,
         label_smoothing: float = 0.0,
         warm_up: float = 0.0,
+        processes: int = 1,
     ) -> None:
         super().__init__()
         self.network = network
         self.method = method
         self.label_smoothing = label_smoothing
         self.warm_up = warm_up
+        self.processes = processes
 
     def forward(
         self,
@@ -46,7 +49,7 @@ class Objective(nn.Module):
         if source is None or labels is None:
             seen = self._output(target)
             return self.method(seen, seen.logits.new_empty(0), seen, progress)  # type: ignore[no-any-return]
-        learned, labels = self._output(source), gather(labels)
+        learned, labels = self._output(source), self._all(labels)
         seen = self._output(target) if self.method.uses_target else learned
         share = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
         terms = self.method.grown(learned, labels, seen, progress, share)
@@ -57,7 +60,10 @@ class Objective(nn.Module):
 
     def _output(self, x: Tensor) -> Output:
         features, logits = self.network(x)
-        return Output(gather(features), gather(logits))
+        return Output(self._all(features), self._all(logits))
+
+    def _all(self, share: Tensor) -> Tensor:
+        return gather(share) if self.processes > 1 else share
 
     def predict(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Features and the logits that the method predicts with, of this process's samples."""

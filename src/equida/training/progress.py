@@ -17,7 +17,7 @@ from equida.data.samples import Batch
 from equida.errors import InputError
 from equida.training.build import Built
 from equida.training.checkpoint import capture, put_back
-from equida.training.distributed import mean_over_processes, processes
+from equida.training.distributed import mean_over_processes, on_first, processes
 from equida.training.evaluate import Predictions, measure, picks, predict
 from equida.training.folder import RunFolder
 
@@ -78,19 +78,7 @@ class Progress:
 
     def resume(self) -> int:
         """Take up an unfinished run of the same config; the number of steps done."""
-        state = None
-        if self.folder:
-            if (self.folder.path / "result.json").exists():
-                raise InputError(f"{self.folder.path} holds a finished run; choose another folder")
-            state = self.folder.load_checkpoint()
-            if state and state["config"] != self.config.digest():
-                raise InputError(
-                    f"{self.folder.path} holds an unfinished run of another configuration; "
-                    "finish or remove it, or choose another folder"
-                )
-            self.folder.truncate_log(state["step"] if state else -1)
-            self.folder.write_json("config.json", self.config.to_json(processes(self.fabric)))
-        state = self.fabric.broadcast(state)
+        state = on_first(self.fabric, self._left)
         if state is None:
             return 0
         put_back(state, self.built, self.fabric)
@@ -98,6 +86,22 @@ class Progress:
         if self.folder and self.recipe.keep != "last":
             self.best = self.folder.load_tensors("model.safetensors")
         return int(state["step"])
+
+    def _left(self) -> dict[str, Any] | None:
+        """What an earlier process left in the folder, which is made ready to go on."""
+        if not self.folder:
+            return None
+        if (self.folder.path / "result.json").exists():
+            raise InputError(f"{self.folder.path} holds a finished run; choose another folder")
+        state = self.folder.load_checkpoint()
+        if state and state["config"] != self.config.digest():
+            raise InputError(
+                f"{self.folder.path} holds an unfinished run of another configuration; "
+                "finish or remove it, or choose another folder"
+            )
+        self.folder.truncate_log(state["step"] if state else -1)
+        self.folder.write_json("config.json", self.config.to_json(processes(self.fabric)))
+        return state
 
     def stream(self, role: str, domain: Any, transform: Any, start: int) -> BatchStream:
         """Batches of this process's share, from batch number `start` on."""

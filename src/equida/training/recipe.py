@@ -67,8 +67,8 @@ class Recipe:
     evaluate_every: int = 200
     """Steps between evaluations on the whole target; the last step is always evaluated."""
     log_every: int = 50
-    """Steps between lines of loss values; the only steps at which a GPU is waited for, but for the
-    singular values of BNM, for which torch waits itself."""
+    """Steps between lines of loss values; the only steps at which a GPU is waited for, but for what
+    torch waits for itself: singular values (BNM), and the loss scale of fp16 with clipping."""
     keep: str = "last"
     """Which weights are saved: "last", or those a label-free validator liked best."""
     workers: int = 0
