@@ -27,7 +27,7 @@ from torch import Tensor
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.methods import configure
-from equida.threads import torch_threads
+from equida.torch_modes import torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.distributed import make_fabric

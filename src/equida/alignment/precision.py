@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from equida.losses.closed import autocasts
+from equida.torch_modes import autocasts
 
 P = ParamSpec("P")
 R = TypeVar("R")

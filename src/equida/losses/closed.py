@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equida.torch_modes import autocasts
+
 ValueAndGradient = Callable[..., tuple[Tensor, Tensor]]
 
 
@@ -54,11 +56,6 @@ def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:
                 "(give an absent class a small one)"
             )
     return shares * classes
-
-
-def autocasts(device: str) -> bool:
-    """Whether autocast is on there; it is unknown to some devices, such as "meta"."""
-    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any) -> Tensor:

@@ -20,7 +20,7 @@ from equida.theory.landscape import landscape_checks
 from equida.theory.limits import limit_checks
 from equida.theory.prior import prior_checks
 from equida.theory.theorems import theorem_checks
-from equida.threads import torch_threads
+from equida.torch_modes import torch_threads
 
 PAPER = (
     "Zhang et al. 2022, On the Equity of Nuclear Norm Maximization in Unsupervised Domain "

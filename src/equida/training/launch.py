@@ -12,7 +12,7 @@ from lightning_fabric import Fabric
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from equida.errors import InputError
-from equida.threads import torch_threads
+from equida.torch_modes import torch_threads
 from equida.training.config import RunConfig
 from equida.training.distributed import make_fabric, on_first, started_outside
 from equida.training.loop import Observer, train

@@ -1,4 +1,4 @@
-"""How many threads torch uses."""
+"""What torch is set to: threads, autocast."""
 
 import contextlib
 from collections.abc import Iterator
@@ -21,3 +21,12 @@ def torch_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def autocasts(device: str) -> bool:
+    """Whether autocast is on there; it is unknown to some devices, such as "meta".
+
+    >>> autocasts("meta")
+    False
+    """
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
