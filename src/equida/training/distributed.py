@@ -51,10 +51,10 @@ def make_fabric(
     """
     count = devices if isinstance(devices, int) else len(devices)
     outside = started_outside(count * num_nodes, num_nodes)
-    # Processes that this one starts, or this one alone, have nothing to do with the numbers of a
+    # Processes that are started here, or this one alone, have nothing to do with the numbers of a
     # SLURM job or of torchrun that it may be part of.
     own = None if outside else LightningEnvironment()
-    strategy = "auto" if count * num_nodes == 1 else "ddp" if outside else "ddp_spawn"
+    strategy = "auto" if count * num_nodes == 1 else "ddp"
     try:
         with warnings.catch_warnings():
             # Where a precision is replaced by another, training refuses, and says it better.

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
-from torch.multiprocessing.spawn import ProcessRaisedException
 
 from equida.errors import InputError
 from equida.torch_modes import torch_threads
 from equida.training.config import RunConfig
 from equida.training.distributed import make_fabric, on_first, started_outside
+from equida.training.folder import RunFolder
 from equida.training.loop import Observer, train
-from equida.training.parent import end_with
+from equida.training.recipe import Precision
 from equida.training.restore import classes_of
+from equida.training.spawn import in_processes
 from equida.training.tasks import open_task
 
 # Its banners would come between the lines that the user asked for. Here, because every process that
@@ -64,7 +65,6 @@ def launch(
             " MASTER_ADDR, MASTER_PORT and NODE_RANK (0, 1, ...), or start it by srun or torchrun"
         )
     fabric = make_fabric(accelerator, devices, num_nodes, precision=config.recipe.precision)
-    # Fabric looks into the arguments of what it launches, and stops at frozen dataclasses.
     job = partial(work, config=config, folder=folder, watch=watch, threads=threads)
     if devices * num_nodes == 1:
         return job(fabric)
@@ -72,15 +72,17 @@ def launch(
         fabric.launch()
         done = on_first(fabric, before) or job(fabric)
         return done if fabric.is_global_zero else None
-    try:
-        result: dict[str, Any] = fabric.launch(partial(job, parent=os.getpid()))
-    except ProcessRaisedException as error:
-        # What a user can put right is put right in one line, whichever process found it.
-        *_, last = str(error).strip().splitlines()
-        if last.startswith("equida.errors.InputError: "):
-            raise InputError(last.partition(": ")[2]) from None
-        raise
+    in_processes(partial(_started, job, accelerator, devices, config.recipe.precision), devices)
+    result: dict[str, Any] = RunFolder(folder).read_json("result.json")
     return result
+
+
+def _started(
+    job: Callable[[Fabric], object], accelerator: str, devices: int, precision: Precision
+) -> None:
+    fabric = make_fabric(accelerator, devices, precision=precision)
+    fabric.launch()
+    job(fabric)
 
 
 def check_shares(batch_size: int, devices: int, num_nodes: int) -> None:
@@ -90,6 +92,11 @@ def check_shares(batch_size: int, devices: int, num_nodes: int) -> None:
             f"{devices} devices on {num_nodes} machines cannot share batches of "
             f"{batch_size} equally; choose numbers that divide it"
         )
+    if batch_size == devices * num_nodes > 1:
+        raise InputError(
+            f"each of {batch_size} processes would have one sample of a batch of {batch_size}; they"
+            " need at least two: use fewer --devices or a larger --batch-size"
+        )
 
 
 def work(
@@ -98,10 +105,8 @@ def work(
     folder: Path,
     watch: Watching | None,
     threads: int = 0,
-    parent: int = 0,
 ) -> dict[str, Any]:
-    """What each process does; those that `parent` started end with it."""
-    end_with(parent)
+    """What each process does."""
     assert config.task is not None, "a run that is launched names its data"
     classes = classes_of(Path(config.initial)) if config.initial else None
     task, _ = open_task(config.task, classes)

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -155,10 +156,8 @@ class Progress:
         # Heads with dropout say something else on every process; all stop if one has to.
         terms = mean_over_processes(self.fabric, terms)
         rows = terms.cpu().double().view(len(self.pending), len(self.names))
-        bad = (~rows.isfinite()).nonzero()
-        if len(bad):
-            entry, term = bad[0].tolist()
-            raise self._diverged(self.pending[entry], self.names[term], rows[entry, term].item())
+        if not bool(rows.isfinite().all()):
+            on_first(self.fabric, partial(self._diverged, rows))
         means = dict(zip(self.names, rows.mean(0).tolist(), strict=True))
         self.pending.clear()
         if self.folder:
@@ -166,7 +165,10 @@ class Progress:
         for observer in self.observers:
             observer.logged(done, means)
 
-    def _diverged(self, noted: Noted, term: str, value: float) -> InputError:
+    def _diverged(self, rows: Tensor) -> None:
+        """Say and write down which batch was the first without a finite loss."""
+        entry, column = (~rows.isfinite()).nonzero()[0].tolist()
+        noted, term, value = self.pending[entry], self.names[column], rows[entry, column].item()
         # Every process has the loss of the global batch: the fault may be another one's sample.
         samples = {
             role: [domain.identity(index) for index in stream.samples(noted.number).tolist()]
@@ -178,10 +180,8 @@ class Progress:
             self.folder.write_json("diverged.json", what)
             where = f" (all in {self.folder.path / 'diverged.json'})"
             kept = "; the last good checkpoint is kept" if self.history else ""
-        # The first process that stops ends the others, which may have something to write first.
-        self.fabric.barrier()
         some = "; ".join(f"{name} {', '.join(names[:2])}" for name, names in samples.items())
-        return InputError(
+        raise InputError(
             f"the loss term {term!r} is {value} at step {step}, on"
             f" {sum(map(len, samples.values()))} samples such as {some}{where}; lower the learning"
             f" rate, clip the gradient, or look at the samples{kept}"
