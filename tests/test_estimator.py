@@ -298,3 +298,26 @@ def test_importing_equida_is_light() -> None:
     code = "import sys, equida; print('torch' in sys.modules or 'sklearn' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"trade_off": np.int64(2)},
+        {"r": np.float32(0.5)},
+        {"method": "cdan", "method_params": {"entropy": np.bool_(True)}},
+        {"recipe_params": {"holdout": np.float64(0.2), "accumulate": np.int64(2)}},
+    ],
+)
+def test_numbers_of_numpy_are_numbers(parameters: dict[str, Any]) -> None:
+    """Searches draw them."""
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(60, 3)), np.arange(60) % 3
+    model = EquidaClassifier(iterations=3, batch_size=8, random_state=0, **parameters)
+    assert model.fit(x, y, X_target=x + 1.0).predict(x).shape == (60,)
+
+
+def test_what_is_wrong_with_the_target_is_said_of_the_target() -> None:
+    x, y = np.eye(6), np.arange(6) % 2
+    with pytest.raises(ValueError, match="X_target: Input X contains infinity"):
+        EquidaClassifier().fit(x, y, X_target=x + np.inf)

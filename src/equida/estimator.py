@@ -176,7 +176,10 @@ class EquidaClassifier(
             y = _safe_indexing(y, np.flatnonzero(source))
             rows, target = rows[source], rows[~source]
         elif X_target is not None:
-            target = validate_data(self, X_target, reset=False, dtype=(np.float64, np.float32))
+            try:
+                target = validate_data(self, X_target, reset=False, dtype=(np.float64, np.float32))
+            except ValueError as error:
+                raise ValueError(f"X_target: {error}") from error
         self.classes_, labels = _classes(y)
         config = self._config("source_only" if target is None else self.method, overrides)
         if target is None and self.method != "source_only":
@@ -321,7 +324,12 @@ def _merged(named: dict[str, Any], others: Mapping[str, Any] | None, where: str)
     twice = sorted(set(named) & set(others or {}))
     if twice:
         raise InputError(f"{twice[0]!r} is set in {where} and by itself; set it once")
-    return named | dict(others or {})
+    # As plain numbers: a search may draw numpy's.
+    both = named | dict(others or {})
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in both.items()
+    }
 
 
 def _number(name: str, value: Any, kind: type) -> Any:

@@ -1,9 +1,17 @@
-"""What torch is set to: threads, autocast."""
+"""What torch may use and is set to: cores, threads, autocast."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import torch
+
+
+def cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextlib.contextmanager

@@ -236,6 +236,14 @@ def test_mistakes_are_one_line(
         (["--r", "7"], "nsm.r is 7.0; it must be at most 1"),
         (["--batch-size", "61"], "60 samples, fewer than a batch of 61"),
         (["--devices", "5"], "cannot share batches of 36 equally"),
+        (["--devices", "2", "--batch-size", "2"], "each of 2 processes would have one sample"),
+        (["--seed", "99999999999999999999"], "it must be from 0 to 2^63 - 1"),
+        (["--bottleneck", "100000000000000"], "not enough memory for"),
+        (["--holdout", "0.99"], "holdout is 0.99, which leaves nothing of a"),
+        (["--freeze", "layer1"], "no backbone parameter starts; there is no backbone"),
+        (["--weights", "nowhere.pth"], "--weights nowhere.pth does not exist"),
+        (["--data", "nowhere"], "say which one with -d"),
+        (["--precision", "16"], "16-mixed, 64-true"),
         (["--accelerator", "abacus"], "abacus"),
         (["--accelerator", "gpu"], "gpu at precision 32-true is not possible here"),
         (["--precision", "16-mixed", "--accelerator", "cpu"], "is 'bf16-mixed' on this cpu"),
@@ -437,7 +445,12 @@ def test_source_free_mistakes(
     base = ["--from", str(out), "-t", f"{toy}:b", "--quiet", "-o", str(tmp_path / "more")]
     assert "'cdan' needs source data" in error_of(capsys, *base, "--method", "cdan")
     assert "no source data" in error_of(capsys, *base, "--keep", "source_accuracy")
-    assert "is another one than this recipe" in error_of(capsys, *base, "--bottleneck", "9")
+    assert "bottleneck is 9, but 6 in" in error_of(capsys, *base, "--bottleneck", "9")
+    assert "leave it out with --from" in error_of(capsys, *base, "--backbone", "resnet18")
+    narrow = tmp_path / "narrow.npz"
+    np.savez(narrow, X=np.zeros((40, 3), "f4"))
+    said = error_of(capsys, *base, "-t", str(narrow))
+    assert "(bottleneck.0.weight: (6, 8) there, (6, 3) here); give it features of" in said
     assert "and no --source" in error_of(capsys, *base, "-s", "x")
     assert main(["adapt", *base]) == 0
 

@@ -9,6 +9,7 @@ from typing import Any
 from equida.bench.grid import Planned
 from equida.bench.work import MOST_ATTEMPTS, Outcome, attempts, do_run
 from equida.errors import InputError
+from equida.torch_modes import cores
 
 CONNECT_SECONDS = 10.0
 
@@ -29,9 +30,8 @@ class Workers:
         """With the numbers that 0 stands for."""
         import torch
 
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        jobs = self.jobs or torch.cuda.device_count() or cores or 1
-        share = 0 if self.cluster else max(1, (cores or 1) // jobs)
+        jobs = self.jobs or torch.cuda.device_count() or cores()
+        share = 0 if self.cluster else max(1, cores() // jobs)
         return Workers(jobs, self.threads or share, self.cluster)
 
 

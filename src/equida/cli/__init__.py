@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -35,7 +36,7 @@ VERBS = {
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
-RESUMABLE = ("adapt", "bench", "features")
+RESUMABLE = {"adapt", "bench", "features"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Who asks the process to end (a scheduler, a container) gets the orderly end of Ctrl-C.
     with contextlib.suppress(ValueError):  # in another thread than the main one
         signal.signal(signal.SIGTERM, _terminated)
+    # That an image is large is no concern of the user's; one that is too large is an error.
+    warnings.filterwarnings("ignore", "Image size .* exceeds limit")
     try:
         # Not list(...): the verb `list` is an attribute of this package once it is imported.
         code = _dispatch([*(sys.argv[1:] if argv is None else argv)])
@@ -53,12 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as stop:
         given = sys.argv[1:] if argv is None else argv
-        further = "; the same command goes on from here" if given[0] in RESUMABLE else ""
+        further = "; the same command goes on from here" if set(given[:1]) & RESUMABLE else ""
         print(f"equida: interrupted{further}", file=sys.stderr)
         return 143 if stop.args else 130
     except BrokenPipeError:  # the reader (`| head`) has gone
         _drop_output()
         return 141
+    except (MemoryError, RuntimeError) as error:
+        if not (lacking := _lacking_memory(error)):
+            raise
+        print(f"equida: {lacking}", file=sys.stderr)
+        return 2
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise
@@ -66,6 +74,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"equida: cannot write{where}: {error.strerror}; free some space", file=sys.stderr)
         _drop_output()
         return 2
+
+
+def _lacking_memory(error: Exception) -> str:
+    """What to do about it, where the memory of the machine or of its GPU is not enough."""
+    said = str(error)
+    if not isinstance(error, MemoryError) and not re.search("out of memory|allocate memory", said):
+        return ""
+    wanted = re.search(r"allocate ([\d.,]+ ?(?:bytes|[KMGT]iB))", said)
+    amount = f" for {wanted[1]} more" if wanted else ""
+    return (
+        f"not enough memory{amount}; use a smaller --batch-size (with --accumulate, steps stay as"
+        " large), a smaller network, or --precision bf16-mixed"
+    )
 
 
 def _drop_output() -> None:
@@ -127,9 +148,11 @@ def _one_line(box: str) -> str:
         options = [line for line in lines if line.startswith("-") or line.isupper()]
         missing = [next((w for w in o.split() if w[:2] == "--"), o.split()[0]) for o in options]
         said = "missing: " + ", ".join(dict.fromkeys(missing)) if missing else said.rstrip(":")
-    elif said.count("(") > said.count(")"):
+    for more in lines[1:]:
         # A list of choices that the frame has broken.
-        said = f"{said} {lines[1]}".rstrip(".")
+        if said.count("(") <= said.count(")") and not said.endswith(","):
+            break
+        said = f"{said} {more}".rstrip(".")
     if "Perhaps you meant:" in lines:
         meant = lines[lines.index("Perhaps you meant:") + 1].split()
         option = next(word for word in meant if word.startswith("--"))

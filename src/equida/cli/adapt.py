@@ -68,6 +68,8 @@ class Arguments:
     threads: int = 0
     """Of torch in each process; 0: one for features, whose steps are too small to be shared, and as
     many as torch has for images."""
+    ignore_target_labels: bool = False
+    """The target's folders are no classes (dates, cameras): use all images below it, unlabelled."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
     tensorboard: bool = False
@@ -152,15 +154,18 @@ class Plan:
 def make_plan(arguments: Any) -> Plan:
     """The config and the folder of the run that the user asks for."""
     from equida.data import ArrayDomain
+    from equida.data.loading import check_size
     from equida.training.config import RunConfig
     from equida.training.distributed import started_outside
     from equida.training.folder import RunFolder
     from equida.training.identity import data_sha256
     from equida.training.launch import check_shares
     from equida.training.restore import classes_of, finished
-    from equida.training.tasks import open_task
+    from equida.training.tasks import absent_classes, open_task
 
     where = task_source(arguments)
+    if arguments.weights and not Path(arguments.weights).exists():
+        raise InputError(f"--weights {arguments.weights} does not exist; expected a file")
     initial = Path(arguments.from_).absolute() if arguments.from_ else None
     before = RunConfig.from_json(finished(initial).read_json("config.json")) if initial else None
     hyper = overrides(arguments.hyper, arguments.method)
@@ -168,22 +173,36 @@ def make_plan(arguments: Any) -> Plan:
     RunConfig(
         arguments.method, drafted, where, hyper, initial=str(initial) if initial else None
     ).check()
+    if initial and before:
+        check_network(initial, before, drafted, arguments)
     check_shares(drafted.batch_size, arguments.devices, arguments.num_nodes)
     task, left_out = open_task(where, classes_of(initial) if initial else None)
     for name, reason in left_out:
         say(f"left out: {name}: {reason}")
+    if not initial and (absent := absent_classes(task)):
+        say(
+            f"source {task.source.name} has no sample of {len(absent)} of its {len(task.classes)}"
+            f" classes, such as {absent[0]!r}; target samples may be given to them all the same"
+        )
     folder = Path(arguments.out or default_folder(task.name, arguments))
     given, identity = where, data_sha256(where)
     check_folder(folder, given, identity, initial)
     images = not isinstance(task.target, ArrayDomain)
     backbone = backbone_of(arguments, where, task, before)
     features = images and (arguments.features or bool(before and before.extractor))
+    if images and before and before.backbone == "none" and not before.extractor:
+        raise InputError(
+            f"{initial} was trained on features of unknown origin; give --target a file of the same"
+            " features"
+        )
     if features and started_outside(arguments.devices * arguments.num_nodes, arguments.num_nodes):
         raise InputError(
             "--features has to be computed by one process; do it with equida features, and adapt on"
             " the file that it writes"
         )
     if features:
+        for domain in (task.source, task.target):
+            check_size(domain, drafted.batch_size)
         where = to_features(task, where, backbone, folder, arguments)
     elif images and not before:
         propose(task, backbone, arguments)
@@ -212,6 +231,16 @@ def make_plan(arguments: Any) -> Plan:
     )
 
 
+def check_network(initial: Path, before: "RunConfig", recipe: "Recipe", arguments: Any) -> None:
+    """Refuse to change the network of the run that is gone on from."""
+    if arguments.backbone:
+        raise InputError(f"--backbone is what {initial} was trained with; leave it out with --from")
+    for name in ("bottleneck", "bottleneck_norm", "bottleneck_relu"):
+        was, asked = getattr(before.recipe, name), getattr(recipe, name)
+        if was != asked:
+            raise InputError(f"{name} is {asked}, but {was} in {initial}; leave it as it was")
+
+
 def check_folder(folder: Path, where: "TaskSource", identity: str, initial: Path | None) -> None:
     """Refuse a folder that holds a run on other data, before anything there is touched."""
     from equida.training.config import RunConfig
@@ -231,7 +260,12 @@ def task_source(arguments: Any) -> "TaskSource":
     from equida.data import benchmark
     from equida.training.config import TaskSource
 
-    skip = arguments.skip_unreadable
+    flags = {
+        "skip_unreadable": arguments.skip_unreadable,
+        "ignore_target_labels": arguments.ignore_target_labels,
+    }
+    if arguments.data and not arguments.dataset:
+        raise InputError("--data is the folder or file of a benchmark; say which one with -d")
     if arguments.from_:
         if arguments.source or not arguments.target:
             raise InputError("--from RUN takes --target (with -d, a benchmark's) and no --source")
@@ -240,13 +274,13 @@ def task_source(arguments: Any) -> "TaskSource":
     pair = (arguments.source, arguments.target)
     if not arguments.dataset:
         source, target = (absolute(path) if path else "" for path in pair)
-        return TaskSource(source, target, skip_unreadable=skip)
+        return TaskSource(source, target, **flags)
     chosen = benchmark(arguments.dataset)
     source, target = (chosen.domain(name).key if name else "" for name in pair)
     if source == target:
         raise InputError(f"source and target are both {source}; choose two domains")
     data = absolute(arguments.data) if arguments.data else None
-    return TaskSource(source, target, chosen.name, data, skip)
+    return TaskSource(source, target, chosen.name, data, **flags)
 
 
 def absolute(path: str) -> str:

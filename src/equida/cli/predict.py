@@ -77,6 +77,11 @@ def run(arguments: Arguments) -> int:
                 count.console.print(f"left out: {path}: {reason}")
             count.advance(count.task_ids[0], len(batch))
     print(f"{readable:,} images labelled, {unreadable:,} unreadable", file=sys.stderr)
+    if not readable and not unreadable:
+        from equida.data.images import EXTENSIONS
+
+        kinds = " ".join(sorted(EXTENSIONS))
+        print(f"there are no images in what was given; expected files {kinds}", file=sys.stderr)
     return 0 if readable else 1
 
 

@@ -13,7 +13,7 @@ import tyro
 from equida.errors import InputError
 
 if TYPE_CHECKING:
-    from equida.training.config import RunConfig
+    from equida.training.config import RunConfig, TaskSource
     from equida.training.folder import RunFolder
 
 
@@ -46,6 +46,19 @@ def run(arguments: Arguments) -> int:
         return compare(first, RunFolder(Path(folder)), arguments.quiet)
 
 
+def moved_along(where: "TaskSource", folder: Path) -> "TaskSource":
+    """The task with the features that `adapt --features` wrote beside the run, also where the run
+    has been copied or moved since."""
+    paths = {name: getattr(where, name) or "" for name in ("source", "target", "data")}
+    beside = {name: folder.absolute() / Path(path).name for name, path in paths.items() if path}
+    found: dict[str, Any] = {
+        name: str(file)
+        for name, file in beside.items()
+        if file.is_file() and file.name.startswith("features-") and not Path(paths[name]).exists()
+    }
+    return dataclasses.replace(where, **found)
+
+
 def compare(first: "RunFolder", second: "RunFolder", quiet: bool) -> int:
     """Do it again in `second`; 0 if the weights are the same."""
     from equida.cli.watch import watch
@@ -56,6 +69,7 @@ def compare(first: "RunFolder", second: "RunFolder", quiet: bool) -> int:
     config = dataclasses.replace(RunConfig.from_json(recorded), weights_sha256="")
     if config.task is None:
         raise InputError(f"{first.path} was trained on data in memory; it cannot be done again")
+    config = dataclasses.replace(config, task=moved_along(config.task, first.path))
     ran = recorded.get("processes") or {}
     launch(
         config,

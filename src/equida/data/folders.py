@@ -82,6 +82,15 @@ def image_folder(
     return ImageDomain(scan.root, paths, name=name, classes=names, labels=np.array(labels))
 
 
+def unlabelled_folder(root: str | Path) -> ImageDomain:
+    """A domain of all images below a folder, at any depth, whose folders mean nothing."""
+    scan = scan_folder(root)
+    paths = [*scan.loose, *(path for paths in scan.by_class.values() for path in paths)]
+    if not paths:
+        raise InputError(_no_images(scan))
+    return ImageDomain(scan.root, sorted(paths), name=scan.root.resolve().name)
+
+
 def scan_folder(root: str | Path) -> FolderScan:
     """Every image below `root`, found without opening a file."""
     scan = FolderScan(existing(root))

@@ -18,10 +18,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from equida.data.domain import ArrayDomain
+from equida.data.images import UnreadableImage
 from equida.data.rows import as_table
 from equida.data.samples import Batch, RowSamples, Samples, read
 from equida.data.transforms import Transform
 from equida.errors import InputError
+from equida.torch_modes import cores
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -79,11 +81,7 @@ class BatchStream(Iterator[Batch]):
                 f"batch size is {batch_size}; expected a positive multiple of {world_size},"
                 " the number of processes"
             )
-        if len(domain) < batch_size:
-            raise InputError(
-                f"{domain.name} has {len(domain)} samples, fewer than a batch of {batch_size};"
-                f" use a batch size of at most {len(domain)}"
-            )
+        check_size(domain, batch_size)
         self.step = start
         self._plan = _Plan(len(domain), batch_size, seed, rank, world_size)
         self._batches = _batches(
@@ -103,6 +101,15 @@ class BatchStream(Iterator[Batch]):
         batch = next(self._batches)
         self.step += 1
         return batch
+
+
+def check_size(domain: Samples, batch_size: int) -> None:
+    """Raise InputError for a domain that is smaller than a batch."""
+    if len(domain) < batch_size:
+        raise InputError(
+            f"{domain.name} has {len(domain)} samples, fewer than a batch of {batch_size};"
+            f" use a batch size of at most {len(domain)}"
+        )
 
 
 def eval_batches(
@@ -183,7 +190,8 @@ def _batches(
     loader: DataLoader[Batch] = DataLoader(
         reader,
         batch_sampler=_Once(draws),  # type: ignore[arg-type]
-        num_workers=workers,
+        # As many as there are cores at most: the batches are the same, and torch would warn.
+        num_workers=min(workers, cores()),
         collate_fn=_as_is,
         pin_memory=pin_memory,
         # Its own generator: starting workers must not move the global one, from which dropout
@@ -261,7 +269,12 @@ class _Reader(Dataset[Batch]):
         self.labels = _labels(domain)
 
     def __getitems__(self, draws: _Draws) -> Batch:
-        return Batch(self._x(draws), self.labels[draws.samples], draws.samples)
+        try:
+            x = self._x(draws)
+        except UnreadableImage as error:
+            advice = "replace it, or leave it out with --skip-unreadable"
+            raise UnreadableImage(error.path, f"{error.reason}; {advice}") from None
+        return Batch(x, self.labels[draws.samples], draws.samples)
 
     def _x(self, draws: _Draws) -> Tensor:
         pairs = zip(draws.samples.tolist(), draws.seeds(self.seed), strict=True)

@@ -35,6 +35,11 @@ def make_task(source: Domain, target: Domain, *, name: str | None = None) -> Tas
         raise InputError(
             f"source {source.name} is unlabelled; expected class folders or labels to learn from"
         )
+    if len(source.classes) < 2:
+        raise InputError(
+            f"source {source.name} has one class, {source.classes[0]!r}; expected at least two, to"
+            " be told apart"
+        )
     if len(source) == 0 or len(target) == 0:
         empty = source if len(source) == 0 else target
         raise InputError(f"{empty.name} has no samples; expected at least one")
@@ -78,7 +83,7 @@ def _aligned(target: Domain, source: Domain) -> Domain:
 
 def _unknown(target: Domain, source: Domain, unknown: list[str]) -> str:
     named = ", ".join(map(repr, unknown[:5])) + (" ..." if len(unknown) > 5 else "")
-    hint = "rename or remove them"
+    hint = "rename or remove them, or use it unlabelled with --ignore-target-labels"
     if isinstance(target, ImageDomain) and len(target.classes) == len(unknown) == 1:
         hint = f"if it is unlabelled, give the images' own folder, {target.root / unknown[0]}"
     return (

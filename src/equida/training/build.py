@@ -200,6 +200,10 @@ def split(source: Domain, config: RunConfig) -> tuple[Domain, Domain]:
         kept += members[:count].tolist()
     held = np.zeros(len(source), bool)
     held[kept] = True
+    if held.all():
+        raise InputError(
+            f"holdout is {share}, which leaves nothing of {source.name} to train on; lower it"
+        )
     return source.select(np.flatnonzero(~held)), source.select(np.flatnonzero(held))
 
 
@@ -211,9 +215,14 @@ def _start_from(run: Path, objective: Objective) -> str:
     try:
         objective.network.load_state_dict(state)
     except RuntimeError:
+        here = objective.network.state_dict()
+        other = [n for n in state if n not in here or here[n].shape != state[n].shape]
+        shapes = [tuple(v[other[0]].shape) for v in (state, here) if other and other[0] in v]
+        seen = f" ({other[0]}: {' there, '.join(map(str, shapes))} here)" if other else ""
         raise InputError(
-            f"the network of {run} is another one than this recipe describes; "
-            "leave bottleneck, bottleneck_norm, bottleneck_relu and dropout as they were"
+            f"the network of {run} does not fit what it would be here{seen}; give it features of"
+            " the same width, and leave bottleneck, bottleneck_norm and bottleneck_relu as they"
+            " were"
         ) from None
     objective.network.classifier.requires_grad_(False)
     return file_sha256(run / "model.safetensors")

@@ -25,6 +25,8 @@ class TaskSource:
     """The benchmark's folder, or a feature file of it."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
+    ignore_target_labels: bool = False
+    """The target's folders are no classes: all images below it are used, without labels."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class RunConfig:
         from equida.evaluation.validators import VALIDATORS
         from equida.methods import METHODS, configure
 
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed is {self.seed}; it must be from 0 to 2^63 - 1")
         parts = configure(self.method, self.overrides, self.benchmark)
         kept = self.recipe.keep
         if kept not in ("last", *VALIDATORS):

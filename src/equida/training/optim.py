@@ -18,9 +18,9 @@ def freeze(backbone: nn.Module, what: str) -> None:
         names = [name for name, _ in backbone.named_parameters() if name.startswith(prefix)]
         if not names and what != "all":
             known = sorted({name.split(".")[0] for name, _ in backbone.named_parameters()})
+            there = f"the first parts are {', '.join(known)}" if known else "there is no backbone"
             raise InputError(
-                f"freeze names {prefix!r}, with which no backbone parameter starts; "
-                f"the first parts are {', '.join(known)}"
+                f"freeze names {prefix!r}, with which no backbone parameter starts; {there}"
             )
         for name, parameter in backbone.named_parameters():
             if name.startswith(prefix):

@@ -41,6 +41,7 @@ def _data(config: RunConfig) -> list[str]:
     words += ["--from", config.initial] if config.initial else ["-s", where.source]
     words += ["-t", where.target]
     words += ["--data", where.data] if where.data else []
+    words += ["--ignore-target-labels"] if where.ignore_target_labels else []
     return words + (["--skip-unreadable"] if where.skip_unreadable else [])
 
 
