@@ -217,6 +217,8 @@ def test_help_shows_the_defaults_that_hold(capsys: pytest.CaptureFixture[str]) -
         ([], "say what to adapt from and to"),
         (["--method", "nms"], "did you mean 'nsm'?"),
         (["--learning-rate", "fast"], "--learning-rate: 'fast' is not a number"),
+        (["--seed", "one"], "--seed: 'one' is not a whole number"),
+        (["--eps", "none"], "say what to adapt from and to"),
         (["--channels-last", "maybe"], "neither yes nor no"),
         (["--dataset", "office32", "-s", "A", "-t", "W"], "office31"),
         (["--from", "nowhere", "-t", "x"], "nowhere is not a run folder"),

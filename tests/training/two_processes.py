@@ -16,13 +16,14 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from equida import EquidaClassifier
 from equida.data import ArrayDomain, Task, array_domain, make_task
 from equida.methods import METHODS, configure
-from equida.training import objective
-from equida.training.build import build
+from equida.models.norms import with_shared_statistics
+from equida.training import loop, objective
+from equida.training.build import Built, build
 from equida.training.config import RunConfig
 from equida.training.distributed import gather, prepare
 from equida.training.loop import train
@@ -35,8 +36,39 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "cdan+e": ("cdan", {"entropy": True}),
     "cdan+e, randomised": ("cdan", {"entropy": True, "randomize_from": 1}),
     "cdan+nsm": ("cdan+nsm", {}),
+    "nsm, normalised": ("nsm", {}),
+    "cdan+nsm, normalised": ("cdan+nsm", {}),
 }
 """What is trained, by name: a method and its hyper-parameters."""
+
+
+class OnCPU(nn.BatchNorm1d):
+    """What nn.SyncBatchNorm does on GPUs alone, by its formula: statistics of the global batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean, var, count = self.running_mean, self.running_var, self.num_batches_tracked
+        assert mean is not None
+        assert var is not None
+        assert count is not None
+        if self.training:
+            rows = gather(x)
+            with torch.no_grad():
+                count.add_(1)
+                mean.lerp_(rows.mean(0), self.momentum or 0.0)
+                var.lerp_(rows.var(0), self.momentum or 0.0)
+            mean, var = rows.mean(0), rows.var(0, correction=0)
+        return (x - mean) / (var + self.eps).sqrt() * self.weight + self.bias
+
+
+def built_for(config: RunConfig, task: Task, fabric: Fabric) -> Built:
+    """As for a GPU: several processes share the statistics of batch normalisation."""
+    made = build(config, task, fabric)
+    if fabric.world_size > 1:
+        with_shared_statistics(made.objective)
+        for module in made.objective.modules():
+            if isinstance(module, nn.SyncBatchNorm):
+                module.__class__ = OnCPU  # type: ignore[assignment]
+    return made
 
 
 def toy_task() -> Task:
@@ -52,8 +84,8 @@ def toy_task() -> Task:
 
 
 def config_of(case: str) -> RunConfig:
-    """No dropout and no batch normalisation: both look at the share of a process by design. No
-    warm-up, which would take the method's terms out of the first step.
+    """No dropout, and no batch normalisation but where it is shared: both look at the share of a
+    process by design. No warm-up, which would take the method's terms out of the first step.
     """
     recipe = Recipe(
         iterations=10,
@@ -61,7 +93,7 @@ def config_of(case: str) -> RunConfig:
         learning_rate=0.01,
         warm_up=0.0,
         bottleneck=6,
-        bottleneck_norm=False,
+        bottleneck_norm=case.endswith("normalised"),
         dropout=0.0,
         precision="64-true",
     )
@@ -78,7 +110,7 @@ def gradient(case: str, fabric: Fabric) -> State:
     """The gradient of one batch by every parameter, in the middle of the training."""
     config, task = config_of(case), toy_task()
     torch.manual_seed(0)
-    built = build(config, task, fabric)
+    built = built_for(config, task, fabric)
     wrapped, _ = prepare(fabric, built.objective, built.optimizer)
     size = BATCH // fabric.world_size
     share = np.arange(size) + size * fabric.global_rank
@@ -95,7 +127,11 @@ def gradient(case: str, fabric: Fabric) -> State:
 
 def weights(case: str, fabric: Fabric) -> State:
     """After ten steps."""
-    trained = train(config_of(case), toy_task(), fabric=fabric)
+    vars(loop)["build"] = built_for
+    try:
+        trained = train(config_of(case), toy_task(), fabric=fabric)
+    finally:
+        vars(loop)["build"] = build
     return {name: value.clone() for name, value in trained.built.state().items()}
 
 

@@ -143,7 +143,9 @@ def _one_line(box: str) -> str:
     # The frame is of ASCII where the terminal knows nothing else.
     stripped = [line.strip("│╭╮╰╯─|+ ") for line in box.splitlines()]
     _title, *lines = [line for line in stripped if any(map(str.isalnum, line))]
-    said = lines[0].rstrip(".")
+    said = re.sub(
+        r"invalid literal for int\(\) with base 10: (.*)", r"\1 is not a whole number", lines[0]
+    ).rstrip(".")
     if said.startswith("Missing from"):
         options = [line for line in lines if line.startswith("-") or line.isupper()]
         missing = [next((w for w in o.split() if w[:2] == "--"), o.split()[0]) for o in options]

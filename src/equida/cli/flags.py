@@ -125,13 +125,17 @@ def _optional(
 def _flag(kind: Any, meaning: str, hint: str) -> Any:
     """The type of a flag that may stay unset, with its help and its own complaint."""
     options = typing.get_args(kind)
-    if isinstance(kind, types.UnionType):
+    optional = isinstance(kind, types.UnionType)
+    if optional:
         kind = next(option for option in options if option is not types.NoneType)
     read, metavar, words = READERS[Literal if typing.get_origin(kind) is Literal else kind]
     spec: Any = tyro.constructors.PrimitiveConstructorSpec(
         nargs=words,
         metavar=metavar or "{" + ",".join(options) + "}",
-        instance_from_str=lambda given: read(given, options),
+        # "none" is how the help shows what is left to the method.
+        instance_from_str=lambda given: (
+            None if optional and given == ["none"] else read(given, options)
+        ),
         is_instance=lambda value: True,
         str_from_instance=lambda value: [_text(value)],
     )

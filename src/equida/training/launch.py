@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch.distributed
 from lightning_fabric import Fabric
 
 from equida.errors import InputError
@@ -71,6 +72,7 @@ def launch(
     if started_outside(devices * num_nodes, num_nodes):
         fabric.launch()
         done = on_first(fabric, before) or job(fabric)
+        _leave()
         return done if fabric.is_global_zero else None
     in_processes(partial(_started, job, accelerator, devices, config.recipe.precision), devices)
     result: dict[str, Any] = RunFolder(folder).read_json("result.json")
@@ -83,6 +85,12 @@ def _started(
     fabric = make_fabric(accelerator, devices, precision=precision)
     fabric.launch()
     job(fabric)
+    _leave()
+
+
+def _leave() -> None:
+    """End the exchange between processes, whose threads sometimes abort the interpreter's end."""
+    torch.distributed.destroy_process_group()
 
 
 def check_shares(batch_size: int, devices: int, num_nodes: int) -> None:
