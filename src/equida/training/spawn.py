@@ -36,8 +36,7 @@ def in_processes(work: Callable[[], object], count: int) -> None:
     arguments = (work, count, find_free_network_port(), os.getpid(), complaints)
     others = set(multiprocessing.active_children())
     try:
-        # Ctrl-C reaches every process of a terminal; only this one has to do something about it.
-        with _ignoring_interrupts():
+        with _undisturbed():
             context: Any = spawn(_process, arguments, count, join=False)
         while not context.join():
             pass
@@ -69,14 +68,28 @@ def _process(
 
 
 @contextlib.contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Processes that are started inside ignore Ctrl-C, from their first moment on."""
+def _undisturbed() -> Iterator[None]:
+    """Inside, processes are started whole, and such that Ctrl-C does not concern them.
+
+    It reaches every process of a terminal, and only this one has to do something about it. Here it
+    waits, as SIGTERM does, until they are started: one that is half started would complain.
+    """
+    waiting: list[int] = []
+    ends = (signal.SIGINT, signal.SIGTERM)
     try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        before = [signal.signal(number, lambda n, _: waiting.append(n)) for number in ends]
     except ValueError:  # in another thread than the main one, which handles no signals
         yield
         return
+    # Processes that are started have the same signals blocked, and their own handlers.
+    blocks = hasattr(signal, "pthread_sigmask")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ends[:1]) if blocks else set()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(ends, before, strict=True):
+            signal.signal(number, handler)
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for arrived in waiting[:1]:
+            signal.raise_signal(arrived)
