@@ -50,8 +50,8 @@ def launch(
             NODE_RANK in its environment, by SLURM or by torchrun.
         accelerator: "cpu", "gpu", or "auto".
         threads: of torch in each process; 0: one for rows of features, whose steps are too small
-            to be shared (beside other work they would wait for each other, and take 20 times as
-            long); otherwise as many as torch has.
+            to be shared (beside other work two took 8 to 24 times as long, waiting for each other);
+            otherwise as many as torch has.
         watch: makes what shows progress, on the first process.
         before: asked on the first process whether there is a result already, once all of them are
             there: what one machine finds on its disk, another one may not.
