@@ -30,7 +30,7 @@ from equida.methods import configure
 from equida.torch_modes import torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
-from equida.training.distributed import make_fabric
+from equida.training.fabric import make_fabric
 from equida.training.loop import Trained, train
 from equida.training.recipe import Recipe, recipe
 

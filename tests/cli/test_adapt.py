@@ -17,8 +17,9 @@ import torch
 from safetensors.torch import load_file
 
 from equida.cli import main, parse
-from equida.cli.adapt import arguments_for, make_plan
+from equida.cli.adapt import arguments_for
 from equida.cli.flags import overrides
+from equida.cli.plan import make_plan
 from equida.methods import METHODS, describe
 from equida.training import folder as folders
 from equida.training.config import RunConfig
@@ -381,25 +382,6 @@ def test_a_run_goes_on_with_as_many_processes(
     error_of(capsys, *argv)
     said = error_of(capsys, *argv, "--devices", "2", "--accelerator", "cpu")
     assert "was started on 1 processes, not on 2; go on with --devices 1" in said
-
-
-def test_an_image_that_breaks_in_a_worker_is_one_line(
-    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its header and its end are sound, so that only decoding finds it."""
-    target = tmp_path / "drawings"
-    shutil.copytree(pictures / "drawings", target)
-    broken = next(target.glob("*/1.jpg"))
-    content = broken.read_bytes()
-    middle = len(content) * 2 // 3
-    broken.write_bytes(content[:middle] + b"\xff\xc4\xff" * 20 + content[-2:])
-    argv = ["-s", str(pictures / "photos"), "-t", str(target), *TINY[:-3], "--workers", "2"]
-    said = error_of(capsys, *argv, "--batch-size", "12", "--quiet", "--out", str(tmp_path / "run"))
-    assert str(broken) in said
-    assert "Traceback" not in said
-    skip = ["--batch-size", "4", "--skip-unreadable", "--quiet", "--out", str(tmp_path / "more")]
-    assert main(["adapt", *argv, *skip]) == 0
-    assert f"left out: {broken.relative_to(target)}" in capsys.readouterr().err
 
 
 def test_ten_crops_are_averaged(pictures: Path, tmp_path: Path) -> None:

@@ -103,20 +103,31 @@ def test_a_target_smaller_than_a_batch_is_said_before_features_are_computed(
     assert not list(tmp_path.rglob("features-*"))
 
 
-def test_a_damaged_image_on_two_processes(
-    pictures: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "flags", [["--workers", "0"], ["--workers", "2"], ["--devices", "2", "--accelerator", "cpu"]]
+)
+def test_a_damaged_image_is_one_line_wherever_it_is_read(
+    flags: list[str],
+    pictures: Path,
+    photos: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Its header and its end are sound, so that only decoding finds it."""
     broken = photos / "blue" / "1.jpg"
     content = broken.read_bytes()
     middle = len(content) * 2 // 3
     broken.write_bytes(content[:middle] + b"\xff\xc4\xff" * 20 + content[-2:])
-    pair = ["-s", photos, "-t", pictures / "drawings", *TINY, "-o", tmp_path / "run"]
+    pair = ["-s", photos, "-t", pictures / "drawings", *TINY, *flags]
     capsys.readouterr()
-    assert main(["adapt", *map(str, pair), "--devices", "2", "--accelerator", "cpu"]) == 2
-    *_, line = capsys.readouterr().err.splitlines()
+    assert main(["adapt", *map(str, pair), "--batch-size", "12", "-o", str(tmp_path / "run")]) == 2
+    *others, line = capsys.readouterr().err.splitlines()
+    assert not [other for other in others if "Traceback" in other]
     assert line.startswith(f"equida: {broken}: ")
     assert line.endswith("replace it, or leave it out with --skip-unreadable")
+    more = ["--skip-unreadable", "-o", str(tmp_path / "more")]
+    assert main(["adapt", *map(str, pair), *more]) == 0
+    assert "left out: blue/1.jpg" in capsys.readouterr().err
 
 
 def test_a_run_on_features_is_done_again_where_it_was_moved_to(

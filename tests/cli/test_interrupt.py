@@ -53,6 +53,8 @@ def test_the_processes_end_before_the_command_does(
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # Whoever runs the tests in the background may ignore it, and have it inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         # Two processes of the run, and one that watches over shared resources.

@@ -105,7 +105,7 @@ def _attempt(config: RunConfig, run: RunFolder, number: int, threads: int) -> di
 def _train(config: RunConfig, folder: Path, number: int, threads: int) -> None:
     import torch
 
-    from equida.training.distributed import make_fabric
+    from equida.training.fabric import make_fabric
     from equida.training.loop import train
 
     if threads:

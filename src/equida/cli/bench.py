@@ -169,7 +169,7 @@ def make_grid(arguments: Any) -> "Grid":
 
 def network_of(arguments: Any, chosen: "Benchmark", tasks: Sequence[str]) -> tuple[str | None, str]:
     """Where the samples are, and the backbone that is trained on them."""
-    from equida.cli.adapt import backbone_of
+    from equida.cli.plan import backbone_of
     from equida.data import ArrayDomain
     from equida.training.build import row_shape
     from equida.training.config import TaskSource
@@ -194,8 +194,9 @@ def warn_of_time(arguments: Any, task: "Task", backbone: str) -> None:
     """On a machine without GPU, say how long a run will take and how long features would."""
     import torch
 
-    from equida.cli.adapt import SMALL, say
     from equida.cli.flags import overrides
+    from equida.cli.plan import SMALL
+    from equida.cli.say import say
     from equida.training.estimate import duration, estimate
     from equida.training.recipe import recipe
 
@@ -214,9 +215,9 @@ def warn_of_time(arguments: Any, task: "Task", backbone: str) -> None:
 
 def features_of(arguments: Any, chosen: "Benchmark", backbone: str) -> str:
     """The file with the features of every domain, computed once."""
-    from equida.cli.adapt import say
     from equida.cli.features import Arguments as FeatureArguments
     from equida.cli.features import extract, image_domains
+    from equida.cli.say import say
     from equida.models.backbone import ALIASES
 
     file = (arguments.out / "features.safetensors").resolve()
@@ -244,7 +245,7 @@ def features_of(arguments: Any, chosen: "Benchmark", backbone: str) -> str:
 
 def extractor(data: str | None) -> dict[str, str] | None:
     """Which network made a feature file, where it says so."""
-    from equida.cli.adapt import extractor_of
+    from equida.cli.plan import extractor_of
     from equida.training.config import TaskSource
 
     found = extractor_of(TaskSource("", data)) if data else None

@@ -48,7 +48,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Write the labels; 1 if not a single image could be read."""
-    from equida.training.distributed import make_fabric
+    from equida.training.fabric import make_fabric
     from equida.training.restore import restore
 
     if arguments.batch_size < 1:

@@ -14,7 +14,8 @@ from lightning_fabric import Fabric
 from equida.errors import InputError
 from equida.torch_modes import torch_threads
 from equida.training.config import RunConfig
-from equida.training.distributed import make_fabric, on_first, started_outside
+from equida.training.distributed import on_first
+from equida.training.fabric import make_fabric, started_outside
 from equida.training.folder import RunFolder
 from equida.training.loop import Observer, train
 from equida.training.recipe import Precision

@@ -15,7 +15,8 @@ from equida.methods import METHODS
 from equida.methods.compose import parts
 from equida.training.build import build
 from equida.training.config import RunConfig
-from equida.training.distributed import make_fabric, prepare, without_exchange
+from equida.training.distributed import prepare, without_exchange
+from equida.training.fabric import make_fabric
 from equida.training.optim import schedule
 from equida.training.progress import Observer, Progress, Stepped, Trained
 

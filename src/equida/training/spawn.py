@@ -88,7 +88,7 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for number, handler in zip(ends, before, strict=True):
-            signal.signal(number, handler)
+            signal.signal(number, handler or signal.SIG_DFL)
         if blocks:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for arrived in waiting[:1]:

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from equida.cli import parse
-from equida.cli.adapt import arguments_for, make_plan
+from equida.cli.adapt import arguments_for
+from equida.cli.plan import make_plan
 from equida.report.page.command import adapt_command, rerun_command
 from equida.training.config import RunConfig, TaskSource
 from equida.training.recipe import Recipe, recipe
