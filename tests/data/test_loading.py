@@ -1,8 +1,13 @@
 """Batches: pure functions of seed and number, whatever reads them."""
 
 import itertools
+import os
 import random
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +17,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from equida.data import array_domain
+from equida.data import UnreadableImage, array_domain, loading
 from equida.data.loading import BatchStream, eval_batches
 from equida.data.samples import Batch
 from equida.data.transforms import Transform
 from equida.errors import InputError
 
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = Transform("random-crop", 12, 8)
 
 
@@ -216,3 +222,63 @@ def test_a_batch_that_cannot_be_shared() -> None:
 def test_images_without_a_transform() -> None:
     with pytest.raises(InputError, match="toy holds images; give a transform"):
         next(BatchStream(Images(), 6))
+
+
+class StuckImages(Images):
+    """The sixth image never comes, as from a network share that is gone."""
+
+    def __getitem__(self, index: int) -> Image.Image:
+        if index == 5:
+            threading.Event().wait(60)
+        return super().__getitem__(index)
+
+
+def test_waiting_for_images_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(loading, "GRACE_SECONDS", 0.1)
+    with pytest.raises(
+        InputError, match=r"no batch of toy came for 0 s; .* reading sample 5; check"
+    ):
+        list(eval_batches(StuckImages(), Transform("centre-crop", 12, 8), 4, workers=2))
+
+
+def test_readers_end_with_their_stream() -> None:
+    before = threading.active_count()
+    streams = [BatchStream(Images(), 6, SMALL, workers=2) for _ in range(3)]
+    assert all(len(next(stream).x) == 6 for stream in streams)
+    assert threading.active_count() == before + 6
+    streams.clear()
+    assert threading.active_count() == before
+
+
+def test_a_failure_in_a_reader_is_the_callers() -> None:
+    class Broken(Images):
+        def __getitem__(self, index: int) -> Image.Image:
+            raise UnreadableImage("photos/7.jpg", "cut short")
+
+    stream = BatchStream(Broken(), 6, SMALL, workers=2)
+    with pytest.raises(UnreadableImage, match=r"photos/7.jpg: cut short; replace it, or leave it"):
+        next(stream)
+
+
+STARTS = """
+import faulthandler, sys
+faulthandler.dump_traceback_later(100, exit=True)
+sys.setswitchinterval(1e-6)
+from tests.data.test_loading import Images, SMALL, BatchStream, eval_batches
+for number in range(200):
+    streams = [BatchStream(Images(), 6, SMALL, seed=seed, workers=2) for seed in (0, 1)]
+    for stream in 2 * streams:
+        next(stream)
+    assert len(list(eval_batches(Images(), SMALL, 8, workers=2))) == 3
+print("done")
+"""
+
+
+def test_hundreds_of_starts_do_not_hang() -> None:
+    """Threads that change places as often as they can: what a lock would get stuck on."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", STARTS], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert done.stdout == "done\n", done.stderr

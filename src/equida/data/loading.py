@@ -3,24 +3,32 @@
 Everything random is a pure function of the seed and of a batch's number: which samples a batch
 holds, and how each of them is augmented. So a run that is resumed at step 700 sees what it would
 have seen, whatever the number of workers, and N processes together see what one process would.
+
+Images are read ahead by threads: Pillow decodes and resizes without the interpreter's lock, so that
+threads are as fast as processes, and nothing is forked beside a running thread, which can deadlock.
 """
 
+import concurrent.futures
 import contextlib
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
 from equida.data.domain import ArrayDomain
 from equida.data.images import UnreadableImage
 from equida.data.rows import as_table
-from equida.data.samples import Batch, RowSamples, Samples, read
+from equida.data.samples import Batch, FileSamples, RowSamples, Samples, read
 from equida.data.transforms import Transform
 from equida.errors import InputError
 from equida.torch_modes import cores
@@ -30,6 +38,13 @@ if TYPE_CHECKING:
 
 
 AnyTransform = Transform | Callable[["Image.Image"], Tensor]
+
+PREFETCH = 2
+"""Batches that are read ahead for each worker."""
+PATIENCE_SECONDS = 600.0
+"""How long a batch may take before the run stops and says what it was waiting for."""
+GRACE_SECONDS = 5.0
+"""How long a thread may take to end when its batches are not wanted any more."""
 
 
 def derived_seed(*parts: int | str) -> int:
@@ -55,7 +70,9 @@ class BatchStream(Iterator[Batch]):
             from the generators of torch, numpy and random is made reproducible too.
         seed: what the order and the augmentations are derived from.
         start: number of the first batch.
-        workers: processes that read and augment ahead; 0: the calling process. Rows need none.
+        workers: threads that read and augment ahead; 0: the calling thread. Rows need none, and
+            a transform that is not a `Transform` stays in the calling thread, because it may draw
+            from global generators.
         pin_memory: put batches where a GPU copies them from without waiting.
         rank: which share of each batch to give, of `world_size` equal ones.
         world_size: how many processes share each batch.
@@ -126,7 +143,7 @@ def eval_batches(
         domain: rows (their plain view), or images together with a `transform`.
         transform: as for `BatchStream`.
         batch_size: samples of a batch.
-        workers: processes that read ahead.
+        workers: threads that read ahead.
         pin_memory: as for `BatchStream`.
     """
     everything = torch.arange(len(domain))
@@ -184,59 +201,80 @@ def _batches(
     pin_memory = pin_memory and torch.cuda.is_available()
     reader = _Reader(domain, transform, seed)
     rows = _RowReader(domain, seed) if isinstance(domain, RowSamples) else None
-    if rows or workers == 0:
-        batches = map((rows or reader).__getitems__, draws)
-        return map(_pinned, batches) if pin_memory else batches
-    loader: DataLoader[Batch] = DataLoader(
-        reader,
-        batch_sampler=_Once(draws),  # type: ignore[arg-type]
-        # As many as there are cores at most: the batches are the same, and torch would warn.
-        num_workers=min(workers, cores()),
-        collate_fn=_as_is,
-        pin_memory=pin_memory,
-        # Its own generator: starting workers must not move the global one, from which dropout
-        # draws, or a resumed run would differ.
-        generator=torch.Generator(),
-        # Endless streams keep their workers by never ending; nothing has to be restarted.
-        prefetch_factor=2,
-    )
-    return _plainly(iter(loader))
+    read = (rows or reader).read
+    if pin_memory:
+        read = _pinned(read)
+    if rows or workers == 0 or not isinstance(transform, Transform):
+        return map(read, draws)
+    return _read_ahead(read, draws, min(workers, cores()), reader)
 
 
-def _plainly(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same batches; what a worker complains of, without its traceback."""
+def _read_ahead(
+    read: Callable[["_Draws"], Batch], draws: Iterator["_Draws"], workers: int, reader: "_Reader"
+) -> Iterator[Batch]:
+    """The batches in their order, read by threads while the caller works on earlier ones."""
+    tasks: SimpleQueue[tuple[_Draws, Future[Batch]] | None] = SimpleQueue()
+    # Daemons, so that one that waits for a dead disk for ever does not keep the process alive.
+    threads = [Thread(target=_work, args=(read, tasks), daemon=True) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    waiting: deque[Future[Batch]] = deque()
     try:
-        yield from batches
-    except (InputError, RuntimeError) as error:
-        *_, last = str(error).strip().splitlines()
-        kind, _, said = last.partition(": ")
-        if kind.startswith("equida."):
-            raise InputError(said) from None
-        raise
+        while True:
+            while len(waiting) < PREFETCH * workers and (draw := next(draws, None)) is not None:
+                waiting.append(Future())
+                tasks.put((draw, waiting[-1]))
+            if not waiting:
+                return
+            yield _patiently(waiting.popleft(), reader)
+    finally:
+        for batch in waiting:
+            batch.cancel()
+        for _ in threads:
+            tasks.put(None)
+        for thread in threads:
+            thread.join(GRACE_SECONDS)
 
 
-class _Once(Sequence[_Draws]):
-    """An iterator in the shape that a DataLoader wants of a batch sampler."""
-
-    def __init__(self, draws: Iterator[_Draws]) -> None:
-        self.draws = draws
-
-    def __iter__(self) -> Iterator[_Draws]:
-        return self.draws
-
-    def __len__(self) -> int:
-        raise TypeError("the number of batches is not known")
-
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError("batches come in order")
-
-
-def _pinned(batch: Batch) -> Batch:
-    return Batch(*(tensor.pin_memory() for tensor in batch))
+def _work(
+    read: Callable[["_Draws"], Batch],
+    tasks: "SimpleQueue[tuple[_Draws, Future[Batch]] | None]",
+) -> None:
+    """What a thread does until it is told to stop."""
+    _one_torch_thread()
+    while (task := tasks.get()) is not None:
+        draw, batch = task
+        if not batch.set_running_or_notify_cancel():
+            continue
+        try:
+            batch.set_result(read(draw))
+        except BaseException as error:
+            batch.set_exception(error)
 
 
-def _as_is(batch: Any) -> Any:
-    return batch
+def _patiently(batch: "Future[Batch]", reader: "_Reader") -> Batch:
+    """The batch; an end to waiting for a disk or a network share that does not answer."""
+    try:
+        return batch.result(PATIENCE_SECONDS)
+    except concurrent.futures.TimeoutError:
+        if batch.done():  # the batch raised it
+            raise
+        files = ", ".join(sorted(reader.at_work.values())) or "nothing: no thread has started"
+        raise InputError(
+            f"no batch of {reader.domain.name} came for {PATIENCE_SECONDS:.0f} s; its threads are"
+            f" reading {files}; check that the disk answers, then start the same command again"
+        ) from None
+
+
+def _one_torch_thread() -> None:
+    """In a thread that reads images, keep torch from starting a team of threads of its own."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1, user_api="openmp")
+
+
+def _pinned(read: Callable[["_Draws"], Batch]) -> Callable[["_Draws"], Batch]:
+    return lambda draws: Batch(*(tensor.pin_memory() for tensor in read(draws)))
 
 
 class _RowReader:
@@ -248,7 +286,7 @@ class _RowReader:
         one_view = isinstance(domain, ArrayDomain) and self.views == 1
         self.table = as_table(domain.values) if one_view else None
 
-    def __getitems__(self, draws: _Draws) -> Batch:
+    def read(self, draws: _Draws) -> Batch:
         samples = draws.samples
         if self.table is not None:
             rows, numbers = self.table
@@ -261,14 +299,16 @@ class _RowReader:
         return Batch(self.domain.rows(samples.numpy(), view), self.labels[samples], samples)
 
 
-class _Reader(Dataset[Batch]):
-    """Draws to batches of images, in the calling process or in a worker."""
+class _Reader:
+    """Draws to batches of images, in the calling thread or in several others."""
 
     def __init__(self, domain: Samples, transform: AnyTransform | None, seed: int) -> None:
         self.domain, self.transform, self.seed = domain, transform, seed
         self.labels = _labels(domain)
+        self.at_work: dict[int, str] = {}
+        """By thread, the file that it is reading."""
 
-    def __getitems__(self, draws: _Draws) -> Batch:
+    def read(self, draws: _Draws) -> Batch:
         try:
             x = self._x(draws)
         except UnreadableImage as error:
@@ -286,7 +326,12 @@ class _Reader(Dataset[Batch]):
         transform = self.transform
         assert isinstance(transform, Transform)
         generator = torch.Generator().manual_seed(seed) if transform.random else None
-        return transform.pixels(read(self.domain, index, transform), generator)
+        thread = threading.get_ident()
+        self.at_work[thread] = _file_of(self.domain, index)
+        try:
+            return transform.pixels(read(self.domain, index, transform), generator)
+        finally:
+            self.at_work.pop(thread, None)
 
     def _sample(self, index: int, seed: int) -> Tensor:
         sample = self.domain[index]
@@ -296,6 +341,10 @@ class _Reader(Dataset[Batch]):
             raise InputError(f"{self.domain.name} holds images; give a transform to load them")
         with _global_generators(seed):
             return self.transform(sample)
+
+
+def _file_of(domain: Samples, index: int) -> str:
+    return str(domain.path(index)) if isinstance(domain, FileSamples) else f"sample {index}"
 
 
 def _labels(domain: Samples) -> Tensor:

@@ -72,7 +72,7 @@ class Recipe:
     keep: str = "last"
     """Which weights are saved: "last", or those a label-free validator liked best."""
     workers: int = 0
-    """Processes that read images ahead, for each domain."""
+    """Threads that read images ahead, for each domain."""
     eval_batch_size: int = 256
     """Samples of a batch in evaluation."""
     ten_crop: bool = False
