@@ -201,7 +201,7 @@ def _batches(
     pin_memory = pin_memory and torch.cuda.is_available()
     reader = _Reader(domain, transform, seed)
     rows = _RowReader(domain, seed) if isinstance(domain, RowSamples) else None
-    read = (rows or reader).read
+    read: Callable[[_Draws], Batch] = rows.read if rows else reader.read
     if pin_memory:
         read = _pinned(read)
     if rows or workers == 0 or not isinstance(transform, Transform):
