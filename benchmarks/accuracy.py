@@ -17,7 +17,7 @@ from rich.table import Table
 
 from benchmarks.training import LOSSES, Loss, bare, rows
 from equida.data import load_task
-from equida.data.benchmarks import OFFICE31
+from equida.data.benchmarks.office31 import OFFICE31
 from equida.training.config import RunConfig
 from equida.training.loop import train
 from equida.training.recipe import Recipe

@@ -18,9 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from equida.cli.features import Arguments, Network
-from equida.data.cache import write_features
-from equida.data.transforms import Transform
+from equida.data.transforms import TrainCrop, Transform
+from equida.models.extractor import ExtractionOptions, FeatureExtractor
 
 BACKBONE = "tf_efficientnet_lite0"
 BATCH = 64
@@ -36,6 +35,7 @@ class Photographs:
     name = "photographs"
     classes: tuple[str, ...] = ()
     labels = None
+    train_crop: TrainCrop = "random-crop"
 
     def __init__(self, folder: Path, count: int) -> None:
         generator = np.random.default_rng(0)
@@ -71,9 +71,9 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         photographs = Photographs(folder, BATCH * BATCHES)
-        arguments = Arguments(images=name, out=folder / "out.safetensors", backbone=BACKBONE)
-        network = Network(arguments, [photographs])
-        settings = network.settings()
+        out, options = folder / "out.safetensors", ExtractionOptions(batch_size=BATCH)
+        extractor = FeatureExtractor(BACKBONE)
+        settings = extractor.settings([photographs], options)
         transform = Transform.parse(settings.transform)
         ready = [
             transform.normalize(
@@ -82,21 +82,18 @@ def run() -> None:
             for start in range(0, len(photographs), BATCH)
             for end in (min(start + BATCH, len(photographs)),)
         ]
-        plain = network.backbone.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        plain = extractor.backbone.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
         def features() -> None:
-            arguments.out.unlink(missing_ok=True)
-            arguments.out.with_name("out.safetensors.seen").unlink(missing_ok=True)
-            write_features(
-                arguments.out, [photographs], settings, network, Silent(), batch_size=BATCH,
-                workers=arguments.workers,
-            )  # fmt: skip
+            out.unlink(missing_ok=True)
+            out.with_name("out.safetensors.seen").unlink(missing_ok=True)
+            extractor.extract([photographs], out, options, Silent())
 
         rates = _in_turns(
             {
                 "equida features": features,
                 "model(x)": lambda: _loop(plain, ready),
-                "model(x), norms folded": lambda: _loop(network, ready),
+                "model(x), norms folded": lambda: _loop(extractor, ready),
             },
             len(photographs),
         )

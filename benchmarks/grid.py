@@ -23,13 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.training import features, rows, shuffled
-from equida.bench.grid import Grid, chosen_methods, plan
-from equida.bench.schedule import Workers, do_runs
-from equida.bench.sweep import Variant
 from equida.data.benchmarks import BENCHMARKS
+from equida.experiments.execute import Workers, do_runs
+from equida.experiments.grid import Grid, chosen_methods, plan
+from equida.runs.variant import Variant
 from equida.training.build import build
 from equida.training.config import RunConfig
-from equida.training.optim import schedule
+from equida.training.optimizer import schedule
 from equida.training.recipe import Recipe
 
 ROUNDS = 3

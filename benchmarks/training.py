@@ -79,8 +79,8 @@ def bare(task: Task, recipe: Recipe, weight: float, loss: Loss | None) -> Iterat
         chosen = next(sources)
         value = F.cross_entropy(network(source[chosen]), labels[chosen])
         if loss is not None:
-            grown = weight * min(1.0, step / (recipe.warm_up * recipe.iterations))
-            value = value + grown * loss(network(target[next(targets)]))
+            ramped_terms = weight * min(1.0, step / (recipe.warm_up * recipe.iterations))
+            value = value + ramped_terms * loss(network(target[next(targets)]))
         value.backward()
         optimizer.step()
         optimizer.zero_grad()

@@ -1,5 +1,7 @@
 """What every test shares: one thread, and the shared reference data where it is present."""
 
+import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -42,3 +44,21 @@ def toy_office(tmp_path_factory: pytest.TempPathFactory) -> Path:
         arrays[f"{domain}_y"] = labels
     np.savez(file, **arrays)  # type: ignore[arg-type]
     return file
+
+
+@pytest.fixture
+def runs_of_version_0(tmp_path: Path) -> Path:
+    """Runs that were made before files had a schema, and their data, as if made in this folder."""
+    root = tmp_path / "version_0"
+    with tarfile.open(Path(__file__).parent / "data" / "runs_of_version_0.tar.xz") as archive:
+        archive.extractall(root, filter="data")
+    (root / "runs").mkdir()
+    for folder in [each for each in root.iterdir() if each.is_dir() and each.name != "runs"]:
+        shutil.move(folder, root / "runs")
+    for file in root.rglob("config.json"):
+        file.write_text(file.read_text().replace("/srv/equida", str(root)))
+    for file in root.rglob("checkpoint.pt"):
+        state = torch.load(file, weights_only=True)
+        state["config"] = state["config"].replace("/srv/equida", str(root))
+        torch.save(state, file)
+    return root

@@ -3,7 +3,9 @@
 import pickle
 import subprocess
 import sys
+import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,7 @@ def shifted() -> Data:
 
 
 # No exceptions: every check must pass.
-@pytest.mark.filterwarnings("ignore:no target rows")
+@pytest.mark.filterwarnings("ignore:there are no target rows")
 @parametrize_with_checks([EquidaClassifier(iterations=30, bottleneck=64)])
 def test_scikit_learn_checks(estimator: BaseEstimator, check: Any) -> None:
     check(estimator)
@@ -217,22 +219,40 @@ def test_weights_that_a_validator_liked_best(shifted: Data) -> None:
     assert negative_entropy == pytest.approx(evaluations[0]["entropy"], abs=1e-5)
 
 
+@pytest.mark.parametrize("keep", ["last", "snd"])
+def test_fitting_writes_no_file(
+    shifted: Data, keep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, y, target, _ = shifted
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a folder was made")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    monkeypatch.chdir(tmp_path)
+    EquidaClassifier(**QUICK, recipe_params={"evaluate_every": 10, "keep": keep}).fit(
+        source, y, X_target=target
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("parameters", "fit", "message"),
     [
         ({"method": "nms"}, {}, "did you mean 'nsm'"),
         ({"trade": 1}, {}, None),
         ({"method": "bnm", "r": 0.5}, {}, "'bnm' has no hyper-parameter 'r'"),
-        ({"r": 2.0}, {}, "nsm.r is 2.0; it must be at most 1"),
+        ({"r": 2.0}, {}, "nsm.r is 2.0; it must be a number from 0 to 1"),
         ({"method": "cdan+nsm", "trade_off": 1.0}, {}, "write cdan.trade_off or nsm.trade_off"),
         ({"r": 0.5, "method_params": {"r": 0.1}}, {}, "'r' is set in method_params and by itself"),
         ({"recipe_params": {"iterations": 2}}, {}, "'iterations' is set in recipe_params and"),
         ({"recipe_params": {"epochs": 2}}, {}, "recipe has no field 'epochs'"),
-        ({"method": None}, {}, "method is None; expected a name"),
-        ({"method_params": "r"}, {}, "method_params is 'r'; expected a dictionary"),
-        ({"iterations": 9.5}, {}, "iterations is 9.5; expected an integer"),
-        ({"dropout": None}, {}, "dropout is None; expected a number"),
-        ({"iterations": 0}, {}, "iterations is 0; it must be a number of at least 1"),
+        ({"method": None}, {}, "method is None; it must be the name of a method"),
+        ({"method_params": "r"}, {}, "method_params is 'r'; it must be a dictionary"),
+        ({"iterations": 9.5}, {}, "iterations is 9.5; it must be a whole number"),
+        ({"dropout": None}, {}, "dropout is None; it must be a number"),
+        ({"iterations": 0}, {}, "iterations is 0; it must be a whole number of at least 1"),
         ({"device": "gpu0"}, {}, "device is 'gpu0'; it must be one of auto, cpu, cuda, mps"),
         ({}, {"sample_domain": np.ones(60)}, "sample_domain has no target rows"),
         ({}, {"sample_domain": -np.ones(60)}, "sample_domain has no source rows"),

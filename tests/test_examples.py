@@ -14,7 +14,7 @@ GAINS = {"own_loop": 2.5, "tabular": 15.0}
 
 
 def test_every_example_is_tested() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(GAINS)
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*GAINS, "front_door"}
 
 
 @pytest.mark.parametrize("name", GAINS)
@@ -27,3 +27,14 @@ def test_adaptation_pays(name: str) -> None:
     assert len(means) == len(run.stdout.splitlines()) >= 2
     assert means[-1] - means[0] > GAINS[name]
     assert run.stderr == ""
+
+
+def test_the_front_door() -> None:
+    """All that the command line does, in a script; nothing but its results is printed."""
+    pytest.importorskip("timm", reason="needs the extra vision")
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / "front_door.py"], capture_output=True, text=True, check=True
+    )
+    assert run.stderr == ""
+    for text in ("read again: True", "60 images", "Accuracy (%) on Digits", r"\begin{tabular}"):
+        assert text in run.stdout, text

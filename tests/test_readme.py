@@ -10,7 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from equida.cli import VERBS, parse
+from equida.cli import VERBS
+from equida.cli._parse import parse
 
 TEXT = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -42,7 +43,8 @@ def test_there_are_commands_and_programs() -> None:
 
 
 @pytest.mark.parametrize("program", blocks("python"))
-def test_programs_run(program: str) -> None:
+def test_programs_run(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     labels = np.arange(120) % 3
     rows = 3.0 * np.eye(3)[labels] + random.normal(size=(120, 3))
@@ -56,5 +58,6 @@ def test_programs_run(program: str) -> None:
         "y": labels,
         "d": np.where(np.arange(120) < 60, 1, -2),
         "X_new": rows[:5],
+        "X_target": rows + 0.5,
     }
     exec(program, names)

@@ -1,18 +1,36 @@
-"""Unsupervised domain adaptation by discriminability and equity of target predictions."""
+"""Unsupervised domain adaptation by discriminability and equity of target predictions.
 
+>>> import equida
+>>> [name for name in dir(equida) if not name.startswith("_")]
+['EquidaClassifier', 'adapt', 'bench', 'extract_features', 'load_run']
+"""
+
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from equida.api import adapt, bench, extract_features, load_run
     from equida.estimator import EquidaClassifier
 
 __version__ = "0.1.0"
-__all__ = ["EquidaClassifier", "__version__"]
+__all__ = ["EquidaClassifier", "__version__", "adapt", "bench", "extract_features", "load_run"]
+
+# Imported late, so that `import equida` costs nothing and `import equida.losses` only torch.
+_MODULES = {
+    "adapt": "equida.api",
+    "bench": "equida.api",
+    "extract_features": "equida.api",
+    "load_run": "equida.api",
+    "EquidaClassifier": "equida.estimator",
+}
 
 
 def __getattr__(name: str) -> object:
-    # Late, so that `import equida.losses` costs torch and nothing else.
-    if name == "EquidaClassifier":
-        from equida.estimator import EquidaClassifier
-
-        return EquidaClassifier
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    dunders = [name for name in globals() if name.startswith("__")]
+    return sorted({*dunders, *__all__})

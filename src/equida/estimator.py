@@ -1,12 +1,10 @@
-"""The scikit-learn face: domain adaptation on arrays, through the same training loop."""
+"""The scikit-learn estimator: domain adaptation on arrays, by the same training loop."""
 
 import contextlib
 import dataclasses
 import numbers
-import tempfile
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,23 +24,19 @@ from torch import Tensor
 
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
-from equida.methods import configure
+from equida.fields import FieldError
+from equida.methods import check_overrides
 from equida.torch_modes import torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
-from equida.training.fabric import make_fabric
 from equida.training.loop import Trained, train
+from equida.training.processes import make_fabric
 from equida.training.recipe import Recipe, recipe
 
 METHOD_PARAMETERS = ("trade_off", "r", "alpha")
-RECIPE_PARAMETERS: dict[str, type] = {
-    "iterations": int,
-    "batch_size": int,
-    "learning_rate": float,
-    "weight_decay": float,
-    "bottleneck": int,
-    "dropout": float,
-}
+RECIPE_PARAMETERS = (
+    "iterations", "batch_size", "learning_rate", "weight_decay", "bottleneck", "dropout",
+)  # fmt: skip
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu", "mps": "mps"}
 ROWS_AT_ONCE = 4096
 
@@ -69,32 +63,33 @@ class EquidaClassifier(
             such as {"nsm.trade_off": 1.0} in "cdan+nsm".
         iterations: steps of the optimiser.
         batch_size: rows of each domain in a step; at most as many as the smaller domain has.
-        learning_rate: at the first step.
-        weight_decay: on all parameters.
-        bottleneck: width of the hidden layer; 0: none, a linear classifier.
+        learning_rate: learning rate at the first step.
+        weight_decay: weight decay of all parameters.
+        bottleneck: width of the hidden layer; 0: no hidden layer, a linear classifier.
         dropout: share of hidden units dropped in training.
-        recipe_params: other fields of `equida.training.recipe.Recipe` by name, such as
+        recipe_params: the other fields of `equida.training.recipe.Recipe` by name, such as
             {"holdout": 0.1, "keep": "bnm"}.
-        standardize: give every feature mean 0 and variance 1, over the rows of both domains
-            together. One map for both: it makes units comparable and leaves the shift as it is.
-            Turn it off for rows that are scaled already.
-        random_state: an integer is the seed of the run, the same as `--seed` of `equida adapt`.
-        device: where it is trained: "auto", "cpu", "cuda" or "mps". The fitted network is kept and
-            predicts on the CPU, so that it can be unpickled anywhere.
+        standardize: give every feature mean 0 and variance 1 over the rows of both domains
+            together. The same map is applied to both domains: it makes units comparable and keeps
+            the shift between the domains. Turn it off for rows that are already scaled.
+        random_state: an integer is the seed of the run, as `--seed` of `equida adapt`.
+        device: the device to train on: "auto", "cpu", "cuda" or "mps". The fitted network stays on
+            the CPU and predicts there, so that it can be unpickled anywhere.
         n_jobs: threads of the CPU; None: 1, which suits batches of this size best; -1: as many as
-            torch is set to.
+            torch is set to use.
         verbose: print a line for each evaluation.
 
     Attributes:
         classes_: the source's labels, sorted.
         n_features_in_: number of features.
         feature_names_in_: their names, where the data had names.
-        result_: what a run's result.json holds: the figures of the last step (equity,
-            discriminability and label-free scores of the target predictions) and what each
-            label-free validator would have picked.
-        history_: what a run's log.jsonl holds, a dictionary for each line.
+        result_: the content of a run's result.json: the measures of the last step (equity,
+            discriminability and label-free scores of the target predictions) and the step that
+            each label-free validator would have picked.
+        history_: the content of a run's log.jsonl, a dictionary for each line.
         objective_: the trained network and method.
-        mean_, scale_: what each feature was standardised with; None without `standardize`.
+        mean_, scale_: mean and scale by which each feature was standardised; None without
+            `standardize`.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(0, 1, (20, 2)), rng.normal(8, 1, (20, 2))])
@@ -150,18 +145,18 @@ class EquidaClassifier(
         sample_domain: ArrayLike | None = None,
         X_target: ArrayLike | None = None,
     ) -> "EquidaClassifier":
-        """Learn on the source and adapt to the target; returns self.
+        """Learn on the source, adapt to the target and return self.
 
         The target is given by `sample_domain` or by `X_target`. With neither there is nothing to
-        adapt to: the classifier is trained on X and y alone, as method "source_only", with a
-        warning.
+        adapt to: the classifier is trained on X and y alone, as by the method "source_only", and a
+        warning says so.
 
         Args:
             X: rows of the source, or of both domains.
-            y: one label per row. Those of target rows may be anything: they are not read.
+            y: one label per row. The labels of target rows may be anything: they are not read.
             sample_domain: one number per row, positive for source and negative for target.
-            X_target: rows of the target. In a pipeline prefer `sample_domain`: the steps before
-                transform X and not X_target.
+            X_target: rows of the target. In a pipeline prefer `sample_domain`: the earlier steps
+                transform X, but not X_target.
         """
         overrides = self._overrides()
         rows = validate_data(self, X, dtype=(np.float64, np.float32), ensure_min_samples=2)
@@ -184,8 +179,8 @@ class EquidaClassifier(
         config = self._config("source_only" if target is None else self.method, overrides)
         if target is None and self.method != "source_only":
             warnings.warn(
-                "no target rows: trained on X and y alone, nothing is adapted; pass sample_domain= "
-                "or X_target= to fit",
+                "there are no target rows: the classifier is trained on X and y alone, and nothing "
+                "is adapted; pass sample_domain= or X_target= to fit",
                 stacklevel=2,
             )
         task = self._task(rows, labels, rows if target is None else target)
@@ -204,7 +199,7 @@ class EquidaClassifier(
         return logits.softmax(1).numpy()
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """What the hidden layer makes of each row, (rows, bottleneck)."""
+        """The output of the hidden layer for each row, (rows, bottleneck)."""
         features, _ = self._forward(X)
         single = getattr(X, "dtype", None) == np.float32
         return features.to(torch.float32 if single else torch.float64).numpy()
@@ -214,21 +209,17 @@ class EquidaClassifier(
         return int(self.objective_.network.features)
 
     def _overrides(self) -> dict[str, Any]:
-        """The method's hyper-parameters that were set, checked against the method."""
+        """The hyper-parameters of the method that the user has set, checked."""
         named = {name: getattr(self, name) for name in METHOD_PARAMETERS}
         named = {name: value for name, value in named.items() if value is not None}
         overrides = _merged(named, self.method_params, "method_params")
         if not isinstance(self.method, str):
-            raise InputError(f"method is {self.method!r}; expected a name, such as 'nsm'")
-        configure(self.method, overrides)
-        return overrides
+            raise FieldError("method", self.method, "the name of a method, such as 'nsm'")
+        return check_overrides(self.method, overrides)
 
     def _config(self, method: str, overrides: dict[str, Any]) -> RunConfig:
-        named = {
-            name: _number(name, getattr(self, name), kind)
-            for name, kind in RECIPE_PARAMETERS.items()
-        }
-        # There is no backbone that would have to learn more slowly than the head.
+        named = {name: getattr(self, name) for name in RECIPE_PARAMETERS}
+        # Without a backbone there is nothing that should learn more slowly than the head.
         fields = _merged({**named, "head_multiplier": 1.0}, self.recipe_params, "recipe_params")
         chosen = self.random_state
         if not isinstance(chosen, numbers.Integral):
@@ -242,7 +233,7 @@ class EquidaClassifier(
             both = source if target is source else np.concatenate([source, target])
             self.mean_ = both.mean(0, dtype=np.float64)
             deviation = both.std(0, dtype=np.float64)
-            # A constant feature has only rounding errors to be divided by.
+            # The deviation of a constant feature is only a rounding error.
             constant = deviation <= 1e-7 * np.abs(self.mean_)
             self.scale_ = np.where(constant, 1.0, deviation)
         names = [str(label) for label in self.classes_]
@@ -261,23 +252,17 @@ class EquidaClassifier(
         fabric = self._fabric(config.recipe)
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch_threads(1 if self.n_jobs is None else self.n_jobs))
-            # The loop seeds torch's generators; the caller's go on as if nothing had happened.
+            # The loop seeds torch's generators, and the caller's must not change.
             cuda = fabric.device.type == "cuda"
             stack.enter_context(torch.random.fork_rng([fabric.device.index] if cuda else []))
-            folder = None
-            if config.recipe.keep != "last":
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            trained: Trained = train(
-                config, task, folder=folder, fabric=fabric, observers=(history,)
-            )
+            trained: Trained = train(config, task, fabric=fabric, observers=(history,))
         self.objective_ = trained.built.objective.cpu().double().eval()
         self.result_ = trained.result
         self.history_ = history.lines
 
     def _fabric(self, used: Recipe) -> Fabric:
         if self.device not in ACCELERATORS:
-            known = ", ".join(ACCELERATORS)
-            raise InputError(f"device is {self.device!r}; it must be one of {known}")
+            raise FieldError("device", self.device, f"one of {', '.join(ACCELERATORS)}")
         found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
         if not found.get(self.device, True):
             raise InputError(f"device is {self.device!r}, which torch does not find; use 'auto'")
@@ -286,7 +271,8 @@ class EquidaClassifier(
     def _forward(self, X: ArrayLike) -> tuple[Tensor, Tensor]:
         """Hidden features and logits of every row.
 
-        In double precision, so that a row's probabilities do not depend on the rows beside it.
+        They are computed in double precision, so that the probabilities of a row do not depend on
+        the other rows.
         """
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
@@ -300,7 +286,7 @@ class EquidaClassifier(
 
 
 class _History:
-    """Keeps what the loop tells, as the lines of log.jsonl, and prints it if asked to."""
+    """An observer that keeps the lines of log.jsonl and prints them where the user wants that."""
 
     def __init__(self, iterations: int, verbose: bool) -> None:
         self.iterations, self.verbose = iterations, verbose
@@ -318,30 +304,18 @@ class _History:
         self.lines.append({"step": step, "evaluation": dict(figures)})
 
 
-def _merged(named: dict[str, Any], others: Mapping[str, Any] | None, where: str) -> dict[str, Any]:
+def _merged(named: dict[str, Any], others: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+    """The parameters that have a name of their own, and those in the dictionary called `name`."""
     if not isinstance(others, Mapping | None):
-        raise InputError(f"{where} is {others!r}; expected a dictionary, or None")
+        raise FieldError(name, others, "a dictionary, or None")
     twice = sorted(set(named) & set(others or {}))
     if twice:
-        raise InputError(f"{twice[0]!r} is set in {where} and by itself; set it once")
-    # As plain numbers: a search may draw numpy's.
-    both = named | dict(others or {})
-    return {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in both.items()
-    }
-
-
-def _number(name: str, value: Any, kind: type) -> Any:
-    """The value in that type; numpy's numbers, which a search draws, are welcome."""
-    if isinstance(value, numbers.Real) and (kind is float or float(value).is_integer()):
-        return kind(value)
-    expected = "an integer" if kind is int else "a number"
-    raise InputError(f"{name} is {value!r}; expected {expected}")
+        raise InputError(f"{twice[0]!r} is set in {name} and by itself; set it once")
+    return named | dict(others or {})
 
 
 def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
-    """True for rows of the source."""
+    """An array that is True for the rows of the source."""
     domains = np.asarray(sample_domain)
     if domains.shape != (count,) or domains.dtype.kind not in "iuf":
         raise InputError(
@@ -362,7 +336,7 @@ def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
 
 
 def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The sorted labels, and the index of each row's among them."""
+    """The sorted labels, and for each row the index of its label among them."""
     known = column_or_1d(y, warn=True)
     assert_all_finite(known, input_name="y")
     check_classification_targets(known)
@@ -373,7 +347,7 @@ def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 def _fitting(config: RunConfig, task: Task) -> RunConfig:
-    """The config with batches that the smaller domain can fill."""
+    """The config with batches that are not larger than the smaller domain."""
     smaller = min(len(split(task.source, config)[0]), len(task.target))
     if smaller < 2:
         raise InputError(

@@ -38,6 +38,10 @@ class Registry(Generic[T]):
         known = ", ".join(self._entries)
         raise InputError(f"{self.kind} {name!r} does not exist{hint} Known: {known}")
 
+    def get(self, name: str | None) -> T | None:
+        """The entry called `name`, or None."""
+        return None if name is None else self._entries.get(name)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 

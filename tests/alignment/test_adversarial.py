@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from equida.alignment import Discriminator, domain_loss, reverse_gradient, warm_up
+from equida.alignment import Discriminator, domain_loss, ramp, reverse_gradient
 
 
 @pytest.mark.golden("dann_thuml")
@@ -38,13 +38,13 @@ def test_the_discriminator_is_the_original_one(case: Any) -> None:
 def test_schedule_of_the_reversal(name: str, golden: Callable[[str], Any]) -> None:
     case = golden(f"grl_coefficient_{name}")
     high = case.params.get("hi", 1.0)
-    ours = [warm_up(step / 10_000, high) for step in case["steps"].tolist()]
+    ours = [ramp(step / 10_000, high) for step in case["steps"].tolist()]
     assert ours == pytest.approx(case.entry["value"], rel=1e-11, abs=1e-14)
 
 
 def test_schedule_of_symnets(golden: Callable[[str], Any]) -> None:
     case = golden("symnets_lambda")
-    ours = [warm_up(epoch / case.params["epochs"]) for epoch in case["epoch"].tolist()]
+    ours = [ramp(epoch / case.params["epochs"]) for epoch in case["epoch"].tolist()]
     assert ours == pytest.approx(case.entry["value"], rel=1e-11, abs=1e-14)
 
 

@@ -6,23 +6,25 @@ import json
 import os
 import shutil
 import subprocess
-import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from equida.cli import main, parse
-from equida.cli.adapt import arguments_for
-from equida.cli.flags import overrides
-from equida.cli.plan import make_plan
-from equida.methods import METHODS, describe
+from equida.cli import main
+from equida.cli._flags import overrides
+from equida.cli._parse import parse
+from equida.cli.adapt import arguments_for, request_of
+from equida.data import BENCHMARKS
+from equida.fields import FieldSpec, specs
+from equida.methods import METHODS, configure
 from equida.training import folder as folders
 from equida.training.config import RunConfig
+from equida.training.plan import make_plan
 from equida.training.recipe import Recipe
 
 Equida = Callable[..., "subprocess.Popen[str]"]
@@ -165,12 +167,17 @@ def test_a_safetensors_file_and_a_target_without_labels(
     assert "oracle" not in shown
 
 
-def value_for(hint: Any) -> tuple[list[str], Any]:
-    """Something to type for a flag of this type, and what it must become."""
-    if typing.get_origin(hint) is Literal:
-        return [typing.get_args(hint)[-1]], typing.get_args(hint)[-1]
-    kinds = {bool: (["no"], False), int: (["7"], 7), str: (["snd"], "snd")}
-    return kinds.get(hint, (["0.25"], 0.25))
+def value_for(spec: FieldSpec) -> tuple[list[str], Any]:
+    """Something to type for the flag of a field, and what it must become."""
+    if spec.choices:
+        return [spec.choices[-1]], spec.choices[-1]
+    kinds: dict[type, tuple[list[str], Any]] = {
+        bool: (["no"], False),
+        int: (["7"], 7),
+        str: (["snd"], "snd"),
+    }
+    number = 0.25 if spec.bounds.allow(0.25) else spec.bounds.minimum
+    return kinds.get(spec.kind, ([str(number)], number))
 
 
 def filled(*argv: str) -> Any:
@@ -179,7 +186,7 @@ def filled(*argv: str) -> Any:
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Recipe)])
 def test_every_field_of_a_recipe_is_a_flag(field: str) -> None:
-    typed, value = value_for(typing.get_type_hints(Recipe)[field])
+    typed, value = value_for(specs(Recipe)[field])
     flag = "--" + field.replace("_", "-")
     assert overrides(filled(flag, *typed).training) == {field: value}
     assert overrides(filled().training) == {}
@@ -187,10 +194,9 @@ def test_every_field_of_a_recipe_is_a_flag(field: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_hyper_parameter_is_a_flag_alone_and_in_a_composition(method: str) -> None:
-    hints = typing.get_type_hints(METHODS[method].config)
     other = "nsm" if method != "nsm" else "bnm"
-    for field in describe(method).hyperparameters:
-        typed, value = value_for(hints[field.name])
+    for field in specs(METHODS[method].config).values():
+        typed, value = value_for(field)
         flag = field.name.replace("_", "-")
         prefix = f"{method.replace('_', '-')}-" if hasattr(Recipe, field.name) else ""
         alone = filled("--method", method, f"--{prefix}{flag}", *typed)
@@ -198,6 +204,27 @@ def test_every_hyper_parameter_is_a_flag_alone_and_in_a_composition(method: str)
         both = f"{method}+{other}"
         composed = filled("--method", both, f"--{method.replace('_', '-')}-{flag}", *typed)
         assert overrides(composed.hyper, both) == {f"{method}.{field.name}": value}
+
+
+def test_none_overrides_a_preset() -> None:
+    """On Office-Home the preset of eps is 1e-6; "none" is a value and not "unset"."""
+    home = ["-d", "office_home"]
+    assert overrides(filled(*home, "--eps", "none").hyper, "nsm") == {"eps": None}
+    assert configure("nsm", {"eps": None}, "office_home")["nsm"].eps is None
+    assert overrides(filled(*home).hyper, "nsm") == {}
+
+
+@pytest.mark.parametrize("verb", ["adapt", "bench", "doctor"])
+def test_help_lists_what_is_registered(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in BENCHMARKS)
+    if verb in ("adapt", "bench"):
+        assert "features, paper or digits; " in shown
 
 
 def test_help_shows_the_defaults_that_hold(capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,10 +244,13 @@ def test_help_shows_the_defaults_that_hold(capsys: pytest.CaptureFixture[str]) -
     [
         ([], "say what to adapt from and to"),
         (["--method", "nms"], "did you mean 'nsm'?"),
-        (["--learning-rate", "fast"], "--learning-rate: 'fast' is not a number"),
-        (["--seed", "one"], "--seed: 'one' is not a whole number"),
+        (
+            ["--learning-rate", "fast"],
+            "--learning-rate is 'fast'; it must be a finite number",
+        ),
+        (["--seed", "one"], "--seed is 'one'; it must be a whole number;"),
         (["--eps", "none"], "say what to adapt from and to"),
-        (["--channels-last", "maybe"], "neither yes nor no"),
+        (["--channels-last", "maybe"], "--channels-last is 'maybe'; it must be true or false;"),
         (["--dataset", "office32", "-s", "A", "-t", "W"], "office31"),
         (["--from", "nowhere", "-t", "x"], "nowhere is not a run folder"),
         (["-s", "nowhere", "-t", "nowhere"], "nowhere"),
@@ -236,7 +266,7 @@ def test_mistakes_are_one_line(
     ("argv", "said"),
     [
         (["--keep", "accuracy"], "keep is 'accuracy'"),
-        (["--r", "7"], "nsm.r is 7.0; it must be at most 1"),
+        (["--r", "7"], "--r is 7; it must be a number from 0 to 1;"),
         (["--batch-size", "61"], "60 samples, fewer than a batch of 61"),
         (["--devices", "5"], "cannot share batches of 36 equally"),
         (["--devices", "2", "--batch-size", "2"], "each of 2 processes would have one sample"),
@@ -360,7 +390,7 @@ def test_a_folder_with_a_run_on_other_data_is_left_alone(
 def test_one_process_at_a_time(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with folders.RunFolder(tmp_path / "run").alone():
+    with folders.RunFolder(tmp_path / "run").locked():
         said = error_of(capsys, *on(toy), *SMALL, "--out", str(tmp_path / "run"))
     assert "another process is at work in" in said
 
@@ -381,7 +411,7 @@ def test_a_run_goes_on_with_as_many_processes(
     argv = [*on(toy), *SMALL, "--out", str(tmp_path / "run")]
     error_of(capsys, *argv)
     said = error_of(capsys, *argv, "--devices", "2", "--accelerator", "cpu")
-    assert "was started on 1 processes, not on 2; go on with --devices 1" in said
+    assert "was started on 1 processes, not on 2; continue with --devices 1" in said
 
 
 def test_ten_crops_are_averaged(pictures: Path, tmp_path: Path) -> None:
@@ -464,7 +494,7 @@ def test_a_benchmark_keeps_its_name_and_presets_with_features(
     result = json.loads((out / "result.json").read_text())
     assert (result["task"], result["benchmark"]) == ("A2W", "office31")
     arguments = filled(*argv, "--features", "--out", str(out))
-    assert make_plan(arguments).result() == result
+    assert make_plan(request_of(arguments)).existing_result() == result
     # On from there without the source, to another domain of the benchmark.
     further = ["--from", str(out), "-d", "office31", "-t", "D", "--data", str(tmp_path / "office")]
     more = tmp_path / "more"

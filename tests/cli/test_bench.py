@@ -16,9 +16,9 @@ import pytest
 
 import equida
 from equida.cli import main
-from equida.cli.features import Network
 from equida.data.benchmarks import BENCHMARKS
-from equida.training.progress import Progress
+from equida.models.extractor import FeatureExtractor
+from equida.training.recorder import Recorder
 
 QUICK = ["--bottleneck", "4", "--batch-size", "8", "--jobs", "1"]
 SHORT = ["--iterations", "4", "--evaluate-every", "2"]
@@ -88,13 +88,13 @@ def test_features_are_computed_once_for_all_runs(
     words = ["bench", "office31", "--data", str(data), "--features", "--out", str(out), "--seeds"]
     words += ["1", "--tasks", "A2W,D2W", "--backbone", "tiny_backbone:net", *QUICK, *SHORT]
     batches: list[int] = []
-    plain = Network.__call__
+    plain = FeatureExtractor.__call__
 
-    def counted(self: Network, x: Any) -> Any:
+    def counted(self: FeatureExtractor, x: Any) -> Any:
         batches.append(len(x))
         return plain(self, x)
 
-    monkeypatch.setattr(Network, "__call__", counted)
+    monkeypatch.setattr(FeatureExtractor, "__call__", counted)
     assert main([*words, "--methods", "source_only,nsm"]) == 0
     computed = sum(batches)
     assert 3 <= computed <= 3 * 31  # images with the same bytes may share their features
@@ -122,7 +122,7 @@ def test_workers_end_with_the_grid(toy_office: Path, tmp_path: Path, end: signal
     _, said = process.communicate(timeout=60)
     if end == signal.SIGTERM:
         assert process.returncode == 143
-        assert "equida: interrupted; the same command goes on from here" in said
+        assert "equida: interrupted; the same command continues from here" in said
 
 
 def test_the_table_is_printed_and_written_in_every_format(
@@ -210,13 +210,13 @@ def test_a_killed_grid_goes_on_where_it_was(
     before = results(root)
     assert 0 < len(before) < 4
     resumed: list[int] = []
-    plain = Progress.resume
+    plain = Recorder.resume
 
     def noted(self: Any) -> int:
         resumed.append(plain(self))
         return resumed[-1]
 
-    monkeypatch.setattr(Progress, "resume", noted)
+    monkeypatch.setattr(Recorder, "resume", noted)
     assert bench(*words, out="killed") == 0
     assert len(resumed) == 4 - len(before)
     assert max(resumed) >= 10
@@ -235,7 +235,7 @@ def test_a_killed_grid_goes_on_where_it_was(
     [
         (["--methods", "nms"], "did you mean 'nsm'"),
         (["--methods", "NSM"], "did you mean 'nsm'"),
-        (["--format", "html"], "'rich', 'md', 'tex', 'csv', 'json')"),
+        (["--format", "html"], "--format is 'html'; it must be one of rich, md, tex, csv, json"),
         (["--backbone", "resnet50"], "holds features; leave it out"),
         (["--tasks", "A2X"], "no task 'A2X'"),
         (["--select", "best"], "--select is 'best'"),

@@ -103,7 +103,7 @@ def test_a_missing_domain_and_the_folder_above(
     code, said = _doctor(capsys, "toy", "--data", toy / "photo")
     assert code == 1
     assert "S Sketch: no folder 'sketch'" in said
-    assert f"Give the folder above: --data {toy}" in said
+    assert f"Give the folder above it: --data {toy}" in said
 
 
 def test_notes_do_no_harm(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +114,7 @@ def test_notes_do_no_harm(toy: Path, capsys: pytest.CaptureFixture[str]) -> None
     code, said = _doctor(capsys, "toy", "--data", toy)
     assert code == 0
     assert "1 .txt" in said
-    assert "lead back above themselves: loop" in said
+    assert "links to a folder above them are not followed: loop" in said
     assert "photo.txt:1: label 1 of 'photo/mug/0.png'; expected 0 for 'mug'" in said
 
 

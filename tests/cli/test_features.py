@@ -13,9 +13,12 @@ from PIL import Image
 from safetensors import safe_open
 from sklearn.linear_model import LogisticRegression
 
-from equida.cli import features, main
+from equida.cli import main
+from equida.data.transforms import TrainCrop
 from equida.errors import InputError
+from equida.models import extractor
 from equida.models.weights import WHEELS, wheel_file
+from equida.progress import Bar
 
 NETWORK = """
 import torch
@@ -33,6 +36,8 @@ def make():
 
 class Folder:
     """A stand-in for an image domain over chosen files."""
+
+    train_crop: TrainCrop = "random-crop"
 
     def __init__(self, name: str, files: list[Path]) -> None:
         self.name, self.files = name, files
@@ -67,7 +72,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def domains(images: str, data: Path | None, only: Any) -> list[Folder]:
         return [Folder("photos", sorted(Path(images).glob("*/*")))]
 
-    monkeypatch.setattr(features, "image_domains", domains)
+    monkeypatch.setattr(extractor, "image_domains", domains)
     return tmp_path
 
 
@@ -143,10 +148,10 @@ def test_nothing_changed_means_no_network_is_loaded(
     assert main([*CALL, "--weights", "w.pth"]) == 0
     capsys.readouterr()
 
-    def refuse(self: features.Network) -> None:
+    def refuse(self: extractor.FeatureExtractor) -> None:
         raise AssertionError("loaded")
 
-    monkeypatch.setattr(features.Network, "backbone", property(refuse))
+    monkeypatch.setattr(extractor.FeatureExtractor, "backbone", property(refuse))
     assert main([*CALL, "--weights", "w.pth"]) == 0
     assert capsys.readouterr().out.startswith("nothing to do")
     with pytest.raises(AssertionError, match="loaded"):
@@ -169,25 +174,23 @@ def branch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         asked.append((*arguments, *options.values()))
         return Folder("some", [])
 
-    import equida.data
-
     known = {"office31": office, "digits": digits}
-    monkeypatch.setattr(equida.data, "benchmark", known.__getitem__, raising=False)
-    monkeypatch.setattr(equida.data, "load_domain", note, raising=False)
-    monkeypatch.setattr(equida.data, "open_domain", note, raising=False)
+    monkeypatch.setattr(extractor, "benchmark", known.__getitem__)
+    monkeypatch.setattr(extractor, "load_domain", note)
+    monkeypatch.setattr(extractor, "open_domain", note)
     return asked
 
 
 def test_a_data_set_gives_all_its_domains_or_those_asked_for(
     branch: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
-    assert len(features.image_domains("office31", tmp_path, ())) == 3
+    assert len(extractor.image_domains("office31", tmp_path, ())) == 3
     assert [key for _, key, _ in branch] == ["A", "D", "W"]
     branch.clear()
-    features.image_domains("office31", tmp_path, ("webcam",))
+    extractor.image_domains("office31", tmp_path, ("webcam",))
     assert [key for _, key, _ in branch] == ["W"]
     branch.clear()
-    features.image_domains(str(tmp_path), None, ())
+    extractor.image_domains(str(tmp_path), None, ())
     assert branch == [(str(tmp_path), None)]
 
 
@@ -203,7 +206,7 @@ def test_images_that_cannot_be_found(
     branch: list[tuple[Any, ...]], images: str, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        features.image_domains(images, None, ())
+        extractor.image_domains(images, None, ())
 
 
 def test_help_needs_neither_torch_nor_timm() -> None:
@@ -268,9 +271,9 @@ def test_features_of_one_domain_classify_another(office31: Path, tmp_path: Path)
         )
         for domain in ("webcam", "dslr")
     ]
-    arguments = features.Arguments(images="", out=tmp_path / "f.safetensors", batch_size=20)
-    features.extract(domains, arguments)
-    tensors, _ = _stored(str(arguments.out))
+    out, options = tmp_path / "f.safetensors", extractor.ExtractionOptions(batch_size=20)
+    extractor.FeatureExtractor().extract(domains, out, options, Bar("silent"))
+    tensors, _ = _stored(str(out))
     rows = torch.nn.functional.normalize(tensors["features"]).numpy()
     labels, owners = tensors["labels"].numpy(), tensors["domains"].numpy()
     classifier = LogisticRegression(C=10, max_iter=1000)

@@ -7,7 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from equida.cli import installation, main
+from equida.cli import _installation as installation
+from equida.cli import main
 
 
 def test_it_lists_versions_devices_and_extras(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,10 +35,10 @@ def test_a_missing_extra_comes_with_its_pip_line(
 ) -> None:
     real = installation._version
     monkeypatch.setattr(
-        installation, "_version", lambda name: None if name == "optuna" else real(name)
+        installation, "_version", lambda name: None if name == "tensorboard" else real(name)
     )
     assert main(["doctor"]) == 0
-    assert "pip install 'equida[tune]'" in capsys.readouterr().out
+    assert "pip install 'equida[tensorboard]'" in capsys.readouterr().out
 
 
 def test_a_missing_requirement_is_a_problem(

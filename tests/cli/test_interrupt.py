@@ -68,6 +68,6 @@ def test_the_processes_end_before_the_command_does(
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-    assert said == "equida: interrupted; the same command goes on from here\n"
+    assert said == "equida: interrupted; the same command continues from here\n"
     assert process.returncode == code
     wait_for(lambda: not any(map(alive, workers)), seconds=5.0)

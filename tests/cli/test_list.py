@@ -6,7 +6,7 @@ import pytest
 
 from equida.cli import main
 from equida.methods import METHODS
-from equida.training.recipe import RECIPES
+from equida.training.recipe import RECIPES, Recipe, register
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def test_every_method_with_idea_defaults_ranges_and_reference(
     assert [line.split()[0] for line in out.splitlines() if line[:1].strip()][:-1] == list(METHODS)
     assert "Normalized squares maximization" in out
     assert "trade_off 2 (0.5 to 2.5), r 0.5 (0 to 1), alpha 1 (1 to 2.5)" in out
-    assert "on office_home: trade_off 1.0, alpha 2.0, eps 1e-06" in out
+    assert "on office_home: trade_off 1, alpha 2, eps 1e-06" in out
     assert "Zhang et al. 2022, arXiv 2204.05596" in out
     assert "cdan+nsm" in out
 
@@ -63,7 +63,7 @@ def test_json_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["list", "method"], "'method' is nothing to list; it is one of: methods, recipes"),
+        (["list", "method"], "WHAT is 'method'; it must be one of methods, recipes"),
         (["list", "methods", "nms"], "method 'nms' does not exist; did you mean 'nsm'?"),
     ],
 )
@@ -80,9 +80,18 @@ def test_recipes_with_every_field(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "recipes", "paper"]) == 0
     out = capsys.readouterr().out
     assert "iterations 6004: Steps of the optimiser." in out
-    assert "weight_decay 0.001: On all parameters." in out
+    assert "weight_decay 0.001: Weight decay of all parameters." in out
     assert main(["list", "recipes", "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)) == list(RECIPES)
+
+
+def test_a_new_recipe_is_listed_with_its_idea(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RECIPES, "_entries", dict(RECIPES._entries))
+    register("long", Recipe(iterations=9000), idea="Trains for longer.")
+    assert main(["list", "recipes"]) == 0
+    assert "Trains for longer." in capsys.readouterr().out
 
 
 def test_data_sets_with_domains_and_tasks(capsys: pytest.CaptureFixture[str]) -> None:

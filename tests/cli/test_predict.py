@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from equida.cli import main
-from equida.cli import predict as verb
+from equida.training import predictor
 
 Equida = Callable[..., "subprocess.Popen[str]"]
 TINY = ["--backbone", "tiny_backbone:net", "--batch-size", "4", "--workers", "0", "--quiet"]
@@ -105,7 +105,7 @@ def test_rows_appear_before_the_last_image_is_read(
             written.append(capsys.readouterr().out.count("\n"))
             yield file
 
-    monkeypatch.setattr(verb, "image_files", slowly)
+    monkeypatch.setattr(predictor, "image_files", slowly)
     assert main(["predict", str(run), "any", "--batch-size", "4"]) == 0
     assert written == [1, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0]
 
@@ -168,7 +168,7 @@ def test_export_is_the_same_function(
     stored = load_file(tmp_path / "model.safetensors")
     assert any(name.endswith("classifier.weight") for name in stored)
 
-    from equida.training.restore import restore
+    from equida.training.predictor import restore
 
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
     for batch in (1, 7):
@@ -192,8 +192,8 @@ def test_export_goes_beside_the_run_and_never_over_one(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By default into a folder of its own, so that the run can be read as before."""
-    from equida.bench.store import read_runs
-    from equida.training.restore import restore
+    from equida.runs.read import read_runs
+    from equida.training.predictor import restore
 
     run = tmp_path / "runs" / "one"
     argv = ["-s", f"{toy}:a", "-t", f"{toy}:b", "--iterations", "2", "--batch-size", "8", "--quiet"]

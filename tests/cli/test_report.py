@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from equida.bench.store import read_runs
 from equida.cli import main
+from equida.runs.read import read_runs
 from equida.training.config import RunConfig
 from equida.training.recipe import Recipe
 
@@ -49,10 +49,10 @@ def test_bad_input_is_one_line(
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        ("config.json", "{", "config.json is damaged"),
-        ("config.json", "[]", "config.json is not one of this version"),
-        ("config.json", '{"name": "of something else"}', "config.json is not one of this version"),
-        ("result.json", "{}", "result.json is not one of a run"),
+        ("config.json", "{", "/config.json is damaged"),
+        ("config.json", "[]", ": config.json holds list; expected the record of a run"),
+        ("config.json", '{"name": "of something else"}', ": config.json has a field 'name'"),
+        ("result.json", "{}", ": result.json has no 'last'"),
     ],
 )
 def test_a_damaged_run_is_named_and_left_out(
@@ -62,5 +62,5 @@ def test_a_damaged_run_is_named_and_left_out(
     shutil.copytree(unfinished / "one", other)
     (other / file).write_text(text)
     assert [run.path.name for run in read_runs(unfinished)] == ["one"]
-    assert f"left out: {other}: " in caplog.text
+    assert f"left out: {other}" in caplog.text
     assert reason in caplog.text

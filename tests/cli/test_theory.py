@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from equida.cli import main, theory
-from equida.theory.checks import QUICK, Context
-from equida.theory.examples import example_checks
-from equida.theory.study import Study
+from equida.paper.theory.checks import QUICK, Context
+from equida.paper.theory.examples import example_checks
+from equida.paper.theory.study import TheoryStudy
 
 pytest.importorskip("matplotlib", reason="figures need the extra 'report'")
 
@@ -35,12 +35,12 @@ def test_quick_run_prints_tables_and_writes_every_file(
 def test_a_surprise_is_printed_and_exits_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def one_surprise(context: Context, advance: object) -> Study:
+    def one_surprise(context: Context, advance: object) -> TheoryStudy:
         checks = example_checks(context)
         checks[-1] = dataclasses.replace(checks[-1], verdict="differs", as_documented=False)
-        return Study(checks, QUICK, 0, 1.0)
+        return TheoryStudy(checks, QUICK, 0, 1.0)
 
-    monkeypatch.setattr(theory, "run_study", one_surprise)
+    monkeypatch.setattr(theory, "run_theory", one_surprise)
     monkeypatch.setattr(theory, "_draw", lambda study, folder: [])
     assert main(["theory", "--out", str(tmp_path)]) == 1
     assert "Not as documented: table-3.parameters" in capsys.readouterr().out

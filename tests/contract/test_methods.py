@@ -72,6 +72,17 @@ def total(terms: Mapping[str, Tensor]) -> Tensor:
     return torch.stack(list(terms.values())).sum()
 
 
+@pytest.mark.parametrize("name", ALONE)
+def test_supervised_terms_are_terms_that_ignore_the_target(name: str) -> None:
+    case = Case(name)
+    assert case.method.supervised_terms <= set(case.terms())
+    before = case.terms()
+    case.target = case.target + 1.0
+    after = case.terms()
+    for key in case.method.supervised_terms:
+        assert after[key].item() == before[key].item()
+
+
 @pytest.mark.parametrize("name", ALONE + COMPOSED)
 def test_terms_are_finite_scalars(name: str) -> None:
     terms = Case(name).terms()
@@ -313,7 +324,7 @@ def test_hyper_parameters_are_frozen_documented_and_ranged(name: str) -> None:
         kinds = typing.get_args(field.type) or (field.type,)
         if {int, float} & set(kinds):
             assert said.range is not None, f"{name}.{field.name} has no range"
-            assert said.range.least <= said.range.low < said.range.high <= said.range.most
+            assert said.range.minimum <= said.range.low < said.range.high <= said.range.maximum
             assert said.default is None or said.range.low <= said.default <= said.range.high
 
 

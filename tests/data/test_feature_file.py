@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from equida.data import feature_domain, feature_domains
+from equida.data import FeatureOrigin, feature_domain, feature_domains, feature_origin
 from equida.errors import InputError
 
 ROWS = np.arange(12, dtype=np.float16).reshape(6, 2)
@@ -132,6 +132,24 @@ def test_files_that_are_not_what_they_seem(tmp_path: Path) -> None:
         with pytest.raises(InputError) as error:
             feature_domain(tmp_path / name, domain="amazon" if name[:3] == "few" else None)
         assert said in str(error.value), name
+
+
+def test_the_network_that_made_the_features(tmp_path: Path) -> None:
+    known = {"backbone": "toy", "weights_sha256": "abc", "transform": "centre-crop resize=256"}
+    file = tmp_path / "f.safetensors"
+    save_file({"features": ROWS}, file, metadata={"equida": json.dumps({**known, "views": 0})})
+    assert feature_origin(file) == FeatureOrigin("toy", "abc", "centre-crop resize=256")
+    del known["transform"]
+    save_file({"features": ROWS}, file, metadata={"equida": json.dumps(known)})
+    assert feature_origin(file) is None
+    save_file({"features": ROWS}, file)
+    assert feature_origin(file) is None
+    np.savez(tmp_path / "f.npz", X=ROWS)
+    assert feature_origin(tmp_path / "f.npz") is None
+    assert feature_origin(tmp_path / "gone.safetensors") is None
+    file.write_bytes(b"not a feature file")
+    with pytest.raises(InputError, match="is damaged"):
+        feature_origin(file)
 
 
 def test_shared_features_of_office31(office31: Path) -> None:

@@ -62,3 +62,9 @@ def test_domains_that_do_not_fit_together() -> None:
 def test_views_do_not_have_to_be_as_many() -> None:
     source = array_domain(np.zeros((2, 5, 3)), [0, 1], name="A")
     assert make_task(source, array_domain(np.zeros((1, 3)), name="W")).name == "A2W"
+
+
+def test_classes_without_a_sample_in_the_source() -> None:
+    source = array_domain(np.zeros((2, 2)), [0, 2], classes=["ant", "bee", "cow"], name="A")
+    task = make_task(source, array_domain(np.zeros((1, 2)), ["bee"], name="W"))
+    assert task.absent_classes() == ["bee"]

@@ -26,12 +26,12 @@ from torchvision import transforms as tv  # noqa: E402
 TAIL = [tv.ToTensor(), tv.Normalize(IMAGENET_MEAN, IMAGENET_STD)]
 SQUARE = tv.Resize((256, 256))
 THEIRS: dict[str, tuple[Transform, Callable[[Image.Image], Any]]] = {
-    "amazon": (
-        train_transform("amazon"),
+    "random crop": (
+        train_transform(),
         tv.Compose([SQUARE, tv.RandomCrop(224), tv.RandomHorizontalFlip(), *TAIL]),
     ),
-    "webcam": (
-        train_transform("webcam"),
+    "resized crop": (
+        train_transform("random-resized-crop"),
         tv.Compose([SQUARE, tv.RandomHorizontalFlip(), tv.RandomResizedCrop(224), *TAIL]),
     ),
     "test": (evaluation_transform(), tv.Compose([SQUARE, tv.CenterCrop(224), *TAIL])),
@@ -77,7 +77,7 @@ def test_the_box_that_never_fits_is_the_whole_image(monkeypatch: pytest.MonkeyPa
         return self.fill_(high)
 
     monkeypatch.setattr(torch.Tensor, "uniform_", always_high)
-    ours, theirs = THEIRS["webcam"]
+    ours, theirs = THEIRS["resized crop"]
     torch.manual_seed(0)
     expected = theirs(_image(300, 300))
     torch.manual_seed(0)

@@ -1,5 +1,6 @@
 """Names, compositions and hyper-parameters as a user writes them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -7,7 +8,17 @@ import torch
 from torch import nn
 
 from equida.errors import InputError
-from equida.methods import METHODS, Composite, Output, build, configure, default_config
+from equida.methods import (
+    METHODS,
+    STANDARD,
+    Composite,
+    Output,
+    build,
+    configure,
+    default_config,
+    register,
+)
+from equida.paper.tables import ELEVEN
 
 
 def head() -> nn.Linear:
@@ -82,6 +93,28 @@ def test_values_are_read_as_the_fields_type(name: str, key: str, text: Any, expe
     assert type(got) is type(expected)
 
 
+@dataclass(frozen=True)
+class PlainConfig:
+    weight: float = 1.0
+    """A field without a range to search."""
+    label: str = "a"
+    """A field that is a text."""
+
+
+def test_plain_fields_and_texts_can_be_overridden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS, "_entries", dict(METHODS._entries))
+    register("plain", PlainConfig, reference="none")(METHODS["source_only"].method)
+    config = configure("plain", {"weight": "2", "label": "3"})["plain"]
+    assert (config.weight, config.label) == (2.0, "3")
+    assert configure("plain", {"weight": -1})["plain"].weight == -1.0
+    with pytest.raises(InputError, match=r"plain\.label is 3; it must be a text"):
+        configure("plain", {"label": 3})
+
+
+def test_the_standard_comparison_is_the_papers_table() -> None:
+    assert STANDARD == ELEVEN
+
+
 @pytest.mark.parametrize(
     ("name", "overrides", "message"),
     [
@@ -93,15 +126,15 @@ def test_values_are_read_as_the_fields_type(name: str, key: str, text: Any, expe
         ("cdan+nsm", {"trade_off": 1.0}, "ambiguous.*cdan.trade_off or nsm.trade_off"),
         ("cdan+nsm", {"bnm.trade_off": 1.0}, "no hyper-parameter 'bnm.trade_off'"),
         ("source_only", {"r": 1.0}, "Known: none"),
-        ("nsm", {"r": 1.5}, "nsm.r is 1.5; it must be at most 1 and at least 0"),
+        ("nsm", {"r": 1.5}, "nsm.r is 1.5; it must be a number from 0 to 1"),
         ("nsm", {"alpha": 0}, "at least 0.001"),
-        ("nsm", {"trade_off": "nan"}, "must be a number"),
-        ("nsm", {"trade_off": "inf"}, "must be finite and at least 0"),
-        ("nsm", {"trade_off": "much"}, "must be a number"),
-        ("nsm", {"trade_off": None}, "must be a number"),
-        ("nsm", {"trade_off": True}, "must be a number"),
-        ("cdan", {"width": 1.5}, "must be an integer"),
-        ("cdan", {"entropy": "maybe"}, "true or false"),
+        ("nsm", {"trade_off": "nan"}, "must be a finite number"),
+        ("nsm", {"trade_off": "inf"}, "must be a finite number of at least 0"),
+        ("nsm", {"trade_off": "much"}, "must be a finite number"),
+        ("nsm", {"trade_off": None}, "must be a finite number"),
+        ("nsm", {"trade_off": True}, "must be a finite number"),
+        ("cdan", {"width": 1.5}, "must be a whole number"),
+        ("cdan", {"entropy": "maybe"}, "must be true or false"),
         ("bnm", {"normalize": "max"}, "one of batch, min, sqrt, sum"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from equida.alignment import symmetric_classifier_loss, symmetric_feature_loss, warm_up
+from equida.alignment import ramp, symmetric_classifier_loss, symmetric_feature_loss
 from equida.losses import nsm
 from equida.methods import Composite, Output, build
 from equida.methods.mcd import MCD
@@ -33,7 +33,7 @@ def test_symnets_has_the_networks_head_as_its_target_classifier(
     terms = method(source, labels, target, 0.25)
     expected = {
         "classifiers": symmetric_classifier_loss(joint[0], labels, joint[1]),
-        "features": symmetric_feature_loss(joint[0], labels, joint[1], warm_up(0.25)),
+        "features": symmetric_feature_loss(joint[0], labels, joint[1], ramp(0.25)),
     }
     torch.testing.assert_close(terms, expected)
     assert torch.equal(method.predict(target), target.logits)
@@ -68,6 +68,21 @@ def test_beside_mcd_the_mean_that_predicts_is_sharpened(
     alone = mcd(source, labels, target, 0.5)
     for key, value in alone.items():
         assert terms[key].item() == value.item()
+
+
+@pytest.mark.parametrize("name", ["mcd", "mcd+nsm", "nsm+mcd"])
+def test_the_second_head_learns_the_source_from_the_first_step(
+    name: str, outputs: tuple[nn.Linear, Output, Tensor, Output]
+) -> None:
+    head, source, labels, target = outputs
+    method = build(name, 6, 3, head)
+    full = method(source, labels, target, 0.0)
+    for ramp_ in (0.0, 0.25, 1.0):
+        terms = method.ramped_terms(source, labels, target, 0.0, ramp_)
+        assert set(terms) == set(full) >= {"second", "discrepancy", "balance"}
+        for key, term in terms.items():
+            weight = 1.0 if key == "second" else ramp_
+            assert term.item() == pytest.approx(weight * full[key].item(), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["dann", "cdan", "mdd"])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from equida.data import load_task
-from equida.training.config import RunConfig, TaskSource
+from equida.data import DataSpec, load_task
+from equida.training.config import RunConfig
 from equida.training.loop import train
 from equida.training.recipe import recipe
 
@@ -21,7 +21,7 @@ def last(method: str, iterations: int, repeat: int = 0) -> dict[str, Any]:
     torch.set_num_threads(1)
     try:
         short = recipe("digits", {"iterations": iterations, "evaluate_every": iterations})
-        config = RunConfig(method, short, TaskSource("U", "M", "digits"), backbone="lenet")
+        config = RunConfig(method, short, DataSpec("U", "M", "digits"), backbone="lenet")
         figures: dict[str, Any] = train(config, load_task("digits", "U2M")).result["last"]
         return figures
     finally:

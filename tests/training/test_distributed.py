@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 sys.path.insert(0, str(SCRIPT.parent))
-from two_processes import CASES, WHAT, difference, shared_gradient  # noqa: E402
+from two_processes import CASES, WHAT, difference, own_loop_gradient, shared_gradient  # noqa: E402
 
 BATCH_LEVEL = (
     *("bnm", "cwsm", "nsm", "mcc", "im", "dan", "jan", "fbnm", "iw_max_square", "mcd"),
@@ -62,3 +62,12 @@ def test_shares_whose_gradients_are_one_tensor(two_processes: Path) -> None:
     alone = shared_gradient(Fabric(accelerator="cpu", devices=1))
     for name, expected in alone.items():
         assert torch.equal(torch.cat([share[name] for share in shares]), 2.0 * expected)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_loss_of_the_global_batch_in_a_loop_of_ones_own(rank: int, two_processes: Path) -> None:
+    """NSM of a share is another function: its averaged gradient is not the one of the batch."""
+    found = load_file(two_processes / f"own-loop-{rank}.safetensors")
+    expected = own_loop_gradient(Fabric(accelerator="cpu", devices=1))["own share"]
+    assert torch.allclose(found["global"], expected, rtol=0, atol=1e-12)
+    assert not torch.allclose(found["own share"], expected, rtol=0, atol=1e-3)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from equida.training.fabric import make_fabric
+from equida.training.processes import make_fabric
 
 
 @pytest.mark.parametrize(("accelerator", "backend"), [("cpu", "gloo"), ("gpu", "nccl")])

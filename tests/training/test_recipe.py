@@ -1,13 +1,20 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from equida.errors import InputError
-from equida.training.optim import schedule, sgd
-from equida.training.recipe import RECIPES, Recipe, recipe
+from equida.training.optimizer import schedule, sgd
+from equida.training.recipe import (
+    RECIPES,
+    Recipe,
+    default_recipe,
+    hyperparameter_flag,
+    recipe,
+)
 
 STEPS = (0, 1, 100, 1000, 6000)
 # Learning rates that the BNM authors' lr_schedule.py (2d23c61) sets, by initial rate and multiple.
@@ -36,7 +43,7 @@ def test_the_paper_recipe_has_the_authors_learning_rates(task: str, rate: float)
 
 
 def test_the_paper_recipe_is_the_protocol() -> None:
-    paper = RECIPES["paper"]
+    paper = RECIPES["paper"].recipe
     assert (paper.iterations, paper.batch_size, paper.momentum) == (6004, 36, 0.9)
     assert (paper.bottleneck, paper.dropout, paper.init) == (0, 0.0, "kaiming")
     assert (paper.weight_decay, paper.evaluate_every, paper.ten_crop) == (1e-3, 500, False)
@@ -48,7 +55,7 @@ def test_the_paper_recipe_is_the_protocol() -> None:
 
 
 def test_both_groups_have_momentum_and_decay_on_every_parameter() -> None:
-    optimizer = sgd(nn.Linear(2, 2), [nn.Linear(2, 3)], RECIPES["paper"])
+    optimizer = sgd(nn.Linear(2, 2), [nn.Linear(2, 3)], RECIPES["paper"].recipe)
     for group in optimizer.param_groups:
         assert (group["momentum"], group["nesterov"], group["weight_decay"]) == (0.9, True, 1e-3)
         assert len(group["params"]) == 2
@@ -71,6 +78,30 @@ def test_three_steps_are_those_of_the_formula() -> None:
         momentum = 0.9 * momentum + gradient if step else gradient
         weight -= 1.0 * (1 + 0.001 * step) ** -0.75 * (gradient + 0.9 * momentum)
         assert layer.weight.item() == pytest.approx(weight, rel=1e-12)
+
+
+def test_every_backbone_has_a_default_recipe() -> None:
+    assert default_recipe("none") == "features"
+    assert default_recipe("lenet") == "digits"
+    assert default_recipe("resnet50") == default_recipe("package:net") == "paper"
+    for name in RECIPES:
+        assert RECIPES[name].name == name
+        assert RECIPES[name].idea.endswith(".")
+
+
+def test_numbers_have_the_type_of_their_field() -> None:
+    """So that a learning rate of 1 and one of 1.0 are the same run."""
+    made = Recipe(learning_rate=1, iterations=np.int64(5), compile=np.bool_(True))  # type: ignore[arg-type]
+    assert made == Recipe(learning_rate=1.0, iterations=5, compile=True)
+    assert [type(v) for v in (made.learning_rate, made.iterations, made.compile)] == [
+        float, int, bool,
+    ]  # fmt: skip
+
+
+def test_a_hyper_parameter_has_its_method_in_front_where_a_recipe_has_the_name_too() -> None:
+    assert hyperparameter_flag(["nsm"], "nsm", "trade_off") == "trade_off"
+    assert hyperparameter_flag(["dann"], "dann", "dropout") == "dann_dropout"
+    assert hyperparameter_flag(["dann", "nsm"], "nsm", "trade_off") == "nsm_trade_off"
 
 
 def test_overrides_come_last_and_unknown_ones_are_named() -> None:
@@ -98,4 +129,4 @@ def test_overrides_come_last_and_unknown_ones_are_named() -> None:
 )
 def test_impossible_values_are_named(field: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f"{next(iter(field))} is "):
-        dataclasses.replace(RECIPES["features"], **field)
+        dataclasses.replace(RECIPES["features"].recipe, **field)

@@ -20,13 +20,15 @@ from torch import Tensor, nn
 
 from equida import EquidaClassifier
 from equida.data import ArrayDomain, Task, array_domain, make_task
+from equida.distributed import gather, global_batch
+from equida.losses import nsm
 from equida.methods import METHODS, configure
-from equida.models.norms import with_shared_statistics
+from equida.models.sync_batchnorm import with_shared_statistics
 from equida.training import loop, objective
-from equida.training.build import Built, build
+from equida.training.build import Built, SeededBackbone, build
 from equida.training.config import RunConfig
-from equida.training.distributed import gather, prepare
 from equida.training.loop import train
+from equida.training.processes import prepare
 from equida.training.recipe import Recipe
 
 CLASSES, BATCH = 5, 12
@@ -60,7 +62,9 @@ class OnCPU(nn.BatchNorm1d):
         return (x - mean) / (var + self.eps).sqrt() * self.weight + self.bias
 
 
-def built_for(config: RunConfig, task: Task, fabric: Fabric) -> Built:
+def built_for(
+    config: RunConfig, task: Task, fabric: Fabric, loaded: SeededBackbone | None = None
+) -> Built:
     """As for a GPU: several processes share the statistics of batch normalisation."""
     made = build(config, task, fabric)
     if fabric.world_size > 1:
@@ -165,6 +169,22 @@ def shared_gradient(fabric: Fabric) -> State:
     return {"first": first.grad, "second": second.grad}  # type: ignore[dict-item]
 
 
+def own_loop_gradient(fabric: Fabric) -> State:
+    """The gradient of NSM in somebody's own loop, averaged over processes as DDP does."""
+    random = np.random.default_rng(0)
+    rows = torch.from_numpy(random.normal(size=(BATCH, 7)))
+    start = torch.from_numpy(random.normal(size=(7, CLASSES)))
+    share = rows.chunk(fabric.world_size)[fabric.global_rank]
+    gradients = {}
+    for name, loss in (("global", global_batch(nsm)), ("own share", nsm)):
+        weight = start.clone().requires_grad_()
+        loss(share @ weight).backward()
+        assert weight.grad is not None
+        mean: Any = fabric.all_reduce(weight.grad, reduce_op="mean")
+        gradients[name] = mean.clone()
+    return gradients
+
+
 def alone_among_others(fabric: Fabric) -> None:
     """An estimator is fitted on one process of a job of two."""
     if fabric.is_global_zero:
@@ -178,6 +198,7 @@ def work(fabric: Fabric, out: Path) -> None:
     torch.set_num_threads(1)
     alone_among_others(fabric)
     save_file(shared_gradient(fabric), out / f"shared-{fabric.global_rank}.safetensors")
+    save_file(own_loop_gradient(fabric), out / f"own-loop-{fabric.global_rank}.safetensors")
     for case in CASES:
         for what, compute in WHAT.items():
             kept = {"together": compute(case, fabric)}

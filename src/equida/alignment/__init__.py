@@ -4,7 +4,7 @@ Every loss is computed in float32 or better whatever the dtype of its inputs, al
 and without waiting for the device.
 """
 
-from equida.alignment.adversarial import Discriminator, domain_loss, reverse_gradient, warm_up
+from equida.alignment.adversarial import Discriminator, domain_loss, ramp, reverse_gradient
 from equida.alignment.conditional import RandomizedMap, certainty_weights, multilinear_map
 from equida.alignment.disagreement import (
     class_balance,
@@ -27,9 +27,9 @@ __all__ = [
     "margin_disparity",
     "mmd",
     "multilinear_map",
+    "ramp",
     "reverse_gradient",
     "stepwise_norm",
     "symmetric_classifier_loss",
     "symmetric_feature_loss",
-    "warm_up",
 ]

@@ -40,12 +40,12 @@ def reverse_gradient(x: Tensor, coefficient: float = 1.0) -> Tensor:
     return reversed_
 
 
-def warm_up(progress: float, high: float = 1.0) -> float:
+def ramp(progress: float, high: float = 1.0) -> float:
     """The weight of an adversary: 0 at the start of training, nearly `high` from its middle on.
 
     high (2 / (1 + exp(-10 progress)) - 1)   (Ganin et al. 2016)
 
-    >>> [round(warm_up(progress), 3) for progress in (0.0, 0.1, 0.5, 1.0)]
+    >>> [round(ramp(progress), 3) for progress in (0.0, 0.1, 0.5, 1.0)]
     [0.0, 0.462, 0.987, 1.0]
     """
     return high * math.tanh(5.0 * progress)

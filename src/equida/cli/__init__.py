@@ -1,38 +1,34 @@
-"""The `equida` command: one verb per module, imported only when that verb runs.
+"""The `equida` command: each verb has a module, which is imported only when that verb runs.
 
-A verb's module holds a dataclass `Arguments` whose fields are its flags (their docstrings are the
-help), and `run(arguments) -> int`, whose result is the exit code.
+The module of a verb has a dataclass `Arguments`, whose fields are the flags (their docstrings are
+the help), and a function `run(arguments) -> int`, which returns the exit code.
 """
 
 import contextlib
 import difflib
 import errno
 import importlib
-import inspect
-import io
 import os
 import re
 import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import TypeVar
+from types import ModuleType
 
 from equida.errors import InputError
-
-T = TypeVar("T")
 
 VERBS = {
     "adapt": "adapt a classifier from a labelled source to an unlabelled target",
     "predict": "label images with the classifier of a finished run",
     "export": "write a run's classifier as safetensors and ONNX",
-    "bench": "every method on every task: the paper's table, resumable, in parallel",
-    "paper": "every table and figure of the paper beside what your runs give",
-    "rerun": "do a run again from its record and say whether the result is the same",
+    "bench": "run every method on every task, resumable and in parallel, and print the table",
+    "paper": "compare every table and figure of the paper with your runs",
+    "rerun": "repeat a run from its record and say whether the result is the same",
     "features": "compute features of every image once, into one memory-mapped file",
     "doctor": "check a data set or this installation, and say what to do",
-    "list": "methods, recipes and data sets by name, with defaults, ranges, references",
-    "report": "one self-contained page of all runs: tables, curves, mistakes",
+    "list": "list methods, recipes and data sets with their defaults, ranges and references",
+    "report": "write one self-contained page about all runs: tables, curves, mistakes",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
@@ -40,11 +36,11 @@ RESUMABLE = {"adapt", "bench", "features"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code: 0 done, 1 not achieved, 2 bad input."""
-    # Who asks the process to end (a scheduler, a container) gets the orderly end of Ctrl-C.
-    with contextlib.suppress(ValueError):  # in another thread than the main one
+    """Run one verb and return the exit code: 0 for success, 1 for failure, 2 for bad input."""
+    # A scheduler or a container that ends the process gets the same orderly end as Ctrl-C.
+    with contextlib.suppress(ValueError):  # signals can be handled only in the main thread
         signal.signal(signal.SIGTERM, _terminated)
-    # That an image is large is no concern of the user's; one that is too large is an error.
+    # The user need not care that an image is large; one that is too large is an error.
     warnings.filterwarnings("ignore", "Image size .* exceeds limit")
     try:
         # Not list(...): the verb `list` is an attribute of this package once it is imported.
@@ -56,41 +52,42 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as stop:
         given = sys.argv[1:] if argv is None else argv
-        further = "; the same command goes on from here" if set(given[:1]) & RESUMABLE else ""
-        print(f"equida: interrupted{further}", file=sys.stderr)
+        resume = "; the same command continues from here" if set(given[:1]) & RESUMABLE else ""
+        print(f"equida: interrupted{resume}", file=sys.stderr)
         return 143 if stop.args else 130
-    except BrokenPipeError:  # the reader (`| head`) has gone
+    except BrokenPipeError:  # the reader, such as `| head`, has ended
         _drop_output()
         return 141
     except (MemoryError, RuntimeError) as error:
-        if not (lacking := _lacking_memory(error)):
+        if not (advice := _out_of_memory(error)):
             raise
-        print(f"equida: {lacking}", file=sys.stderr)
+        print(f"equida: {advice}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise
-        where = f" {error.filename}" if error.filename else ""
-        print(f"equida: cannot write{where}: {error.strerror}; free some space", file=sys.stderr)
+        file = f" {error.filename}" if error.filename else ""
+        print(f"equida: cannot write{file}: {error.strerror}; free some space", file=sys.stderr)
         _drop_output()
         return 2
 
 
-def _lacking_memory(error: Exception) -> str:
-    """What to do about it, where the memory of the machine or of its GPU is not enough."""
+def _out_of_memory(error: Exception) -> str:
+    """What the user can do where the machine or its GPU lacks memory; "" for any other error."""
     said = str(error)
+    # torch reports a lack of memory as a RuntimeError that only its text tells from others.
     if not isinstance(error, MemoryError) and not re.search("out of memory|allocate memory", said):
         return ""
     wanted = re.search(r"allocate ([\d.,]+ ?(?:bytes|[KMGT]iB))", said)
     amount = f" for {wanted[1]} more" if wanted else ""
     return (
-        f"not enough memory{amount}; use a smaller --batch-size (with --accumulate, steps stay as"
-        " large), a smaller network, or --precision bf16-mixed"
+        f"not enough memory{amount}; use a smaller --batch-size (with --accumulate, a step sees as"
+        " many samples as before), a smaller network, or --precision bf16-mixed"
     )
 
 
 def _drop_output() -> None:
-    """What is left in the buffer must not raise at exit."""
+    """Discard what is left in the buffer, which would raise at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -107,59 +104,22 @@ def _dispatch(arguments: list[str]) -> int:
 
         print(f"equida {__version__}")
         return 0
+    from equida.cli._parse import parse
+
     verb, *rest = arguments
     if verb not in VERBS:
         close = difflib.get_close_matches(verb, VERBS, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"it is one of: {', '.join(VERBS)}"
         raise InputError(f"{verb!r} is not a command; {hint}")
     module = importlib.import_module(f"equida.cli.{verb}")
-    # A verb whose flags depend on what is asked for makes its dataclass from the arguments.
-    arguments_of = getattr(module, "arguments_for", lambda _: module.Arguments)
-    return int(module.run(parse(arguments_of(rest), verb, rest)))
+    return int(module.run(parse(arguments_class(module, rest), verb, rest)))
 
 
-def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
-    """The verb's dataclass, filled from the command line by tyro; its complaints on one line."""
-    import tyro
-
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            about = _examples_apart(inspect.cleandoc(arguments.__doc__ or ""))
-            return tyro.cli(arguments, prog=f"equida {verb}", description=about, args=argv)
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        raise InputError(f"{_one_line(complaint.getvalue())}; see equida {verb} --help") from None
-
-
-def _examples_apart(text: str) -> str:
-    """Each command of the text in a paragraph of its own, as tyro fills up lines."""
-    return re.sub(r"(?<=[^\n])\n(?=equida )", "\n\n", text)
-
-
-def _one_line(box: str) -> str:
-    """What a framed complaint says: its first sentence, and the option that may be meant."""
-    # The frame is of ASCII where the terminal knows nothing else.
-    stripped = [line.strip("│╭╮╰╯─|+ ") for line in box.splitlines()]
-    _title, *lines = [line for line in stripped if any(map(str.isalnum, line))]
-    said = re.sub(
-        r"invalid literal for int\(\) with base 10: (.*)", r"\1 is not a whole number", lines[0]
-    ).rstrip(".")
-    if said.startswith("Missing from"):
-        options = [line for line in lines if line.startswith("-") or line.isupper()]
-        missing = [next((w for w in o.split() if w[:2] == "--"), o.split()[0]) for o in options]
-        said = "missing: " + ", ".join(dict.fromkeys(missing)) if missing else said.rstrip(":")
-    for more in lines[1:]:
-        # A list of choices that the frame has broken.
-        if said.count("(") <= said.count(")") and not said.endswith(","):
-            break
-        said = f"{said} {more}".rstrip(".")
-    if "Perhaps you meant:" in lines:
-        meant = lines[lines.index("Perhaps you meant:") + 1].split()
-        option = next(word for word in meant if word.startswith("--"))
-        said += f"; did you mean {option.rstrip(',')}?"
-    return said[0].lower() + said[1:]
+def arguments_class(module: ModuleType, argv: Sequence[str]) -> type:
+    """The dataclass of a verb's flags, which some verbs make for the method that the user names."""
+    make = getattr(module, "arguments_for", lambda _: module.Arguments)
+    made: type = make(argv)
+    return made
 
 
 def _usage() -> str:

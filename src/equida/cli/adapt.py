@@ -1,14 +1,18 @@
 """`equida adapt`: a classifier for the target, from labelled source data or a finished run."""
 
-import contextlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from equida.cli.flags import with_flags
+from equida.cli._flags import RECIPE_HELP, listed, overrides, with_flags
+from equida.data.benchmarks import BENCHMARKS
+
+if TYPE_CHECKING:
+    from equida.runs.read import Run
+    from equida.training.plan import AdaptRequest
 
 
 @dataclass
@@ -25,26 +29,26 @@ class Arguments:
     """Folder of class folders, image list, feature file (FILE:DOMAIN), or a benchmark's domain."""
     target: Annotated[str, tyro.conf.arg(aliases=["-t"])] = ""
     """The same for the target; labels found there are used for evaluation only."""
-    dataset: Annotated[str, tyro.conf.arg(aliases=["-d"])] = ""
-    """A benchmark: office31, office_home, visda2017 or digits."""
+    dataset: Annotated[
+        str, tyro.conf.arg(aliases=["-d"], help=f"A benchmark: {listed(BENCHMARKS)}.")
+    ] = ""
     data: str = ""
     """Folder or feature file of the benchmark."""
     method: str = "nsm"
-    """What is added to source cross-entropy; `equida list methods`. "a+b" composes two."""
+    """What is added to source cross-entropy; see `equida list methods`. "a+b" composes two."""
     backbone: str = ""
     """Feature extractor for images; by default the benchmark's, or tf_efficientnet_lite0."""
     weights: str = ""
     """File with the backbone's weights (.safetensors or .pth)."""
     out: Annotated[str, tyro.conf.arg(aliases=["-o"])] = ""
-    """Folder of the run; an unfinished run there goes on. By default below runs/."""
-    recipe: str = ""
-    """paper, features or digits; chosen by the data unless set."""
+    """Folder of the run; an unfinished run there is continued. By default one below runs/."""
+    recipe: Annotated[str, tyro.conf.arg(help=RECIPE_HELP)] = ""
     features: bool = False
     """Compute the backbone's features once and train on them: minutes instead of hours."""
     from_: Annotated[str, tyro.conf.arg(name="from")] = ""
     """A finished run to adapt further without source data."""
     seed: int = 0
-    """Where everything random starts."""
+    """Seed of everything random."""
     devices: int = 1
     """Processes on this machine, each with a GPU if there are any."""
     num_nodes: int = 1
@@ -52,10 +56,11 @@ class Arguments:
     accelerator: str = "auto"
     """cpu, gpu or auto."""
     threads: int = 0
-    """Of torch in each process; 0: one for features, whose steps are too small to be shared, and as
-    many as torch has for images."""
+    """Threads of torch in each process; 0: one for features, whose steps are too small to be
+    shared, and as many as torch has for images."""
     ignore_target_labels: bool = False
-    """The target's folders are no classes (dates, cameras): use all images below it, unlabelled."""
+    """The target's folders are not classes (but dates, cameras): use all images below it, without
+    labels."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
     tensorboard: bool = False
@@ -64,46 +69,86 @@ class Arguments:
     """No progress bar."""
 
 
+if TYPE_CHECKING:
+
+    class ParsedArguments(Arguments):
+        """The flags above, and those that depend on the method and on the recipe."""
+
+        hyper: object
+        training: object
+
+
 def arguments_for(argv: Sequence[str]) -> type:
     """The flags above, those of the recipe, and the method's hyper-parameters."""
     return with_flags(Arguments, argv)
 
 
-def run(arguments: Any) -> int:
-    """Do the run and print what came out."""
-    from equida.cli.outcome import print_result
-    from equida.cli.plan import make_plan
-    from equida.cli.say import say
-    from equida.cli.watch import watch
-    from equida.training.fabric import started_outside
-    from equida.training.folder import RunFolder
-    from equida.training.launch import launch
+def request_of(given: "ParsedArguments") -> "AdaptRequest":
+    """What the flags ask for."""
+    from equida.training.plan import AdaptRequest
 
-    plan = make_plan(arguments)
-    # Of several processes that know of each other, all are at work in the folder.
-    shared = started_outside(arguments.devices * arguments.num_nodes, arguments.num_nodes)
-    done = None if shared else plan.result()
-    if done is not None:
-        say(f"{plan.folder} is finished already; this is its result")
-    else:
-        with contextlib.nullcontext() if shared else RunFolder(plan.folder).alone():
-            done = launch(
-                plan.config,
-                plan.folder,
-                devices=arguments.devices,
-                num_nodes=arguments.num_nodes,
-                accelerator=arguments.accelerator,
-                threads=arguments.threads,
-                watch=partial(
-                    watch,
-                    folder=plan.folder,
-                    tensorboard=arguments.tensorboard,
-                    quiet=arguments.quiet,
-                ),
-                before=plan.result,
-            )
-    if done is None:
-        return 0  # the first process of the run shows what came out
-    images = plan.config.backbone != "none" or plan.config.extractor is not None
-    print_result(done, plan.folder, images=images)
+    return AdaptRequest(
+        source=given.source or None,
+        target=given.target or None,
+        method=given.method,
+        dataset=given.dataset or None,
+        data=given.data or None,
+        backbone=given.backbone or None,
+        weights=given.weights or None,
+        features=given.features,
+        recipe=given.recipe or None,
+        method_params=overrides(given.hyper, given.method),
+        recipe_params=overrides(given.training),
+        from_run=given.from_ or None,
+        out=given.out or None,
+        seed=given.seed,
+        devices=given.devices,
+        num_nodes=given.num_nodes,
+        accelerator=given.accelerator,
+        threads=given.threads,
+        ignore_target_labels=given.ignore_target_labels,
+        skip_unreadable=given.skip_unreadable,
+    )
+
+
+def run(arguments: "ParsedArguments") -> int:
+    """Do the run and print its result."""
+    from equida.api import do_request
+    from equida.progress import display_mode, say
+    from equida.training.plan import Remarks
+
+    remarks = Remarks(say, display_mode(not arguments.quiet), advise=True)
+    done = do_request(request_of(arguments), remarks, tensorboard=arguments.tensorboard)
+    if done.result is not None:  # only the first process of the run has it
+        print_result(done)
     return 0
+
+
+def print_result(done: "Run") -> None:
+    """Print the table of a run's result, and what to do with the run."""
+    from rich.console import Console
+    from rich.table import Table
+
+    labelled = done.accuracy is not None
+    table = Table(title=f"{done.method} on {done.task}, seed {done.seed}")
+    table.add_column("selected by")
+    names = ["step", *([done.metric] if labelled else []), "equity", "discriminability"]
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right")
+    titles = {"last": "last step", "oracle": "oracle (uses target labels)"}
+    for name, pick in done.picks.items():
+        cells = [str(pick.step)]
+        cells += [] if pick.accuracy is None else [f"{100 * pick.accuracy:.1f} %"]
+        cells += [f"{pick.equity:.3f}", f"{pick.discriminability:.3f}"]
+        title = titles.get(name, name.replace("_", " "))
+        table.add_row(title, *cells, style="bold" if name == "last" else None)
+    console = Console()
+    console.print(table)
+    folder = shlex.quote(str(done.path))
+    further = f"   labels for new images: equida predict {folder} IMAGES"
+    console.print(
+        f"run: {folder}" + (further if done.config.takes_images else ""),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -11,37 +11,45 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from equida.cli._flags import listed
 from equida.data.benchmarks import BENCHMARKS, Benchmark, benchmark
 from equida.data.domain import ImageDomain
+from equida.data.open import find_data
 from equida.data.survey import Survey, recognise, survey_benchmark, survey_path
 from equida.errors import InputError
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Check a data set, any folder of images or this installation; 0 if training would work."""
+    """Check a data set, any folder of images, or this installation.
 
-    dataset: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")] = None
-    """office31, office_home, visda2017 or digits."""
+    The exit code is 0 if training would work.
+    """
+
+    dataset: Annotated[
+        str | None,
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="DATASET", help=f"The data set: {listed(BENCHMARKS)}."),
+    ] = None
     data: Path | None = None
-    """Folder with the domains, or a feature file (.npz, .safetensors) or image list."""
+    """The folder with the domains, a feature file (.npz, .safetensors) or an image list."""
     root: Path | None = None
-    """Folder of the images, where --data is an image list."""
+    """The folder of the images, where --data is an image list."""
     deep: bool = False
     """Decode every image instead of looking at its first and last bytes."""
     skip_unreadable: bool = False
-    """Judge as if training were told to leave unreadable files out."""
+    """Accept unreadable files, as training with --skip-unreadable does."""
 
 
 def run(arguments: Arguments) -> int:
     console = Console(highlight=False, soft_wrap=True)
     if arguments.dataset is None and arguments.data is None:
-        from equida.cli.installation import print_installation
+        from equida.cli._installation import print_installation
 
         return print_installation(console)
     chosen = None if arguments.dataset is None else _benchmark(arguments.dataset)
     if chosen is not None and arguments.data is None and not chosen.embedded:
-        console.print(f"No folder given for {chosen.title}: add --data DIR.\n")
+        console.print(f"To check {chosen.title}, give its folder: --data DIR.\n")
         _print_how_to_get(console, chosen)
         return 1
     return _check_data(console, chosen, arguments)
@@ -55,16 +63,23 @@ def _benchmark(name: str) -> Benchmark:
 
 def _check_data(console: Console, chosen: Benchmark | None, arguments: Arguments) -> int:
     start = time.monotonic()
+    data = None if arguments.data is None else find_data(arguments.data)
     if chosen is not None:
-        surveys = survey_benchmark(chosen, arguments.data)
+        surveys = survey_benchmark(chosen, data)
     else:
-        assert arguments.data is not None
-        surveys = survey_path(arguments.data, arguments.root)
+        assert data is not None
+        surveys = survey_path(data, arguments.root)
     _check_files(console, surveys, arguments)
     seconds = time.monotonic() - start
     _print_table(console, chosen, arguments.data, surveys)
     _print_findings(console, surveys, arguments.data)
     _print_verdict(console, chosen, arguments, surveys, seconds)
+    if chosen is None and data is not None and (known := recognise(data)) is not None:
+        console.print(
+            f"This looks like {known.title}: equida doctor {known.name} --data {arguments.data}"
+            " compares it with the published counts.",
+            markup=False,
+        )
     return 0 if all(survey.sound for survey in surveys) else 1
 
 
@@ -79,7 +94,7 @@ def _check_files(console: Console, surveys: Sequence[Survey], arguments: Argumen
     total = sum(survey.images for survey in surveys)
     silent = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=silent) as progress:
-        bar = progress.add_task("decoding images" if deep else "looking at files", total=total)
+        bar = progress.add_task("decoding images" if deep else "checking files", total=total)
         for survey in surveys:
             survey.check_files(
                 deep=deep, skip=skip, advance=lambda done: progress.advance(bar, done)
@@ -161,7 +176,7 @@ def _print_verdict(
     seconds: float,
 ) -> None:
     total = sum(survey.images for survey in surveys)
-    quick = "" if arguments.deep else "; --deep reads every one in full"
+    quick = "" if arguments.deep else "; --deep decodes every image"
     done = f"{total:,} samples checked in {seconds:.1f} s{quick}."
     console.print()
     if all(survey.sound for survey in surveys):
@@ -172,14 +187,13 @@ def _print_verdict(
     else:
         console.print(f"[bold]What to do[/bold]   ({done})")
         _print_advice(console, chosen, arguments, surveys)
-    _print_recognised(console, chosen, arguments.data)
 
 
 def _print_advice(
     console: Console, chosen: Benchmark | None, arguments: Arguments, surveys: Sequence[Survey]
 ) -> None:
     if any(survey.extra for survey in surveys):
-        console.print("  Move away or rename what is not expected.")
+        console.print("  Move or rename what is not expected.")
     if any(survey.unreadable for survey in surveys):
         console.print(
             "  Replace or delete the unreadable files, or train with --skip-unreadable, which"
@@ -187,8 +201,10 @@ def _print_advice(
         )
     if chosen is not None and any(survey.missing or not survey.place for survey in surveys):
         if arguments.data is not None and _is_domain(chosen, arguments.data):
-            console.print(f"  Give the folder above: --data {arguments.data.resolve().parent}")
-        console.print("  Get what is missing; until then results do not compare with others'.")
+            console.print(f"  Give the folder above it: --data {arguments.data.resolve().parent}")
+        console.print(
+            "  Get what is missing; without it, results cannot be compared with published ones."
+        )
         _print_how_to_get(console, chosen)
 
 
@@ -202,14 +218,3 @@ def _print_how_to_get(console: Console, chosen: Benchmark) -> None:
     console.print(f"  Folders: {chosen.layout}", markup=False)
     counts = ", ".join(f"{domain.key} {domain.images:,}" for domain in chosen.domains)
     console.print(f"  Images:  {counts}; {len(chosen.classes)} classes", markup=False)
-
-
-def _print_recognised(console: Console, chosen: Benchmark | None, data: Path | None) -> None:
-    if chosen is None and data is not None:
-        known = recognise(data)
-        if known is not None:
-            console.print(
-                f"This looks like {known.title}: equida doctor {known.name} --data {data} holds it"
-                " against the published counts.",
-                markup=False,
-            )

@@ -1,4 +1,4 @@
-"""`equida list methods|recipes|datasets`: what can be chosen by name."""
+"""`equida list methods|recipes|datasets`: everything that can be chosen by its name."""
 
 import dataclasses
 import json
@@ -12,37 +12,41 @@ from typing import Annotated, Any, NamedTuple
 import tyro
 
 from equida.errors import InputError
+from equida.fields import short_text, specs
 from equida.registry import Registry
 
 if typing.TYPE_CHECKING:
     from equida.data import Benchmark
     from equida.methods import Description, Hyperparameter
+    from equida.training.recipe import NamedRecipe
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show what can be chosen by name: methods with idea, defaults, ranges and reference; recipes;
-    data sets."""
+    """List methods (with their idea, defaults, ranges and reference), recipes or data sets."""
 
     what: tyro.conf.Positional[Annotated[str, tyro.conf.arg(metavar="WHAT")]]
     """What to list: methods, recipes or datasets."""
     name: tyro.conf.Positional[Annotated[str | None, tyro.conf.arg(metavar="NAME")]] = None
-    """Only this one, or these (`a+b`), with all that is known of it."""
+    """Show only this one, or the parts of `a+b`, with everything that is known about it."""
     json: bool = False
-    """Print JSON for programs instead of text for people."""
+    """Print JSON instead of text."""
 
 
 class Item(NamedTuple):
-    """One thing that can be chosen: the same facts for a line, a page and a program."""
+    """One thing that can be chosen, for a list, for a page of its own and for a program."""
 
     idea: str
     facts: list[str]
+    """Lines in the list of all items."""
     details: list[str]
+    """Lines where only this item is shown."""
     record: dict[str, Any]
+    """What JSON holds."""
 
 
 class Listing(NamedTuple):
-    """All things of one kind by name, and what to say below them."""
+    """All items of one kind by name, and the text below them."""
 
     items: Mapping[str, Item]
     footer: str
@@ -51,13 +55,14 @@ class Listing(NamedTuple):
 def run(arguments: Arguments) -> int:
     if arguments.what not in LISTINGS:
         known = ", ".join(LISTINGS)
-        raise InputError(f"{arguments.what!r} is nothing to list; it is one of: {known}")
+        raise InputError(f"WHAT is {arguments.what!r}; it must be one of {known}")
     items, footer = LISTINGS[arguments.what]()
     if arguments.name is not None:
-        one: Registry[Item] = Registry(arguments.what.removesuffix("s"))
+        # A registry says which name may have been meant.
+        known_items: Registry[Item] = Registry(arguments.what.removesuffix("s"))
         for name, item in items.items():
-            one.add(name, item)
-        items, footer = {name: one[name] for name in arguments.name.split("+")}, ""
+            known_items.add(name, item)
+        items, footer = {name: known_items[name] for name in arguments.name.split("+")}, ""
     if arguments.json:
         print(json.dumps({name: item.record for name, item in items.items()}, indent=2))
         return 0
@@ -71,7 +76,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _wrapped(name: str, lines: list[str], indent: int) -> list[str]:
-    """The name, and beside it the lines, wrapped to the terminal."""
+    """The name and, beside it, the lines, wrapped to the width of the terminal."""
     width = max(shutil.get_terminal_size().columns, indent + 40)
     heads = [name.ljust(indent), *[" " * indent] * (len(lines) - 1)]
     return [
@@ -95,7 +100,7 @@ def _method_item(method: "Description") -> Item:
     facts = [", ".join(f"{field.name} {_default(field)}" for field in fields)] if fields else []
     explained = [f"{field.name} {_default(field)}: {field.meaning}" for field in fields]
     presets = [
-        f"on {benchmark}: {', '.join(f'{key} {value}' for key, value in preset.items())}"
+        f"on {benchmark}: {', '.join(f'{key} {short_text(v)}' for key, v in preset.items())}"
         for benchmark, preset in method.presets.items()
     ]
     free = ["needs no source data"] if method.source_free else []
@@ -111,45 +116,34 @@ def _method_item(method: "Description") -> Item:
     )
 
 
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _default(field: "Hyperparameter") -> str:
     """The default, and the range to search where there is one."""
-    value = _plain(field.default)
+    value = short_text(field.default)
     if field.range is None:
         return value
     return f"{value} ({field.range.low:g} to {field.range.high:g})"
 
 
 def recipes() -> Listing:
-    from equida.methods.describe import field_docstrings
-    from equida.training.recipe import RECIPES, Recipe
+    from equida.training.recipe import RECIPES
 
-    meanings = field_docstrings(Recipe)
-    items = {}
-    for name in RECIPES:
-        values = dataclasses.asdict(RECIPES[name])
-        shown = {key: _plain(value) for key, value in values.items() if value != ""}
-        items[name] = Item(
-            IDEAS[name],
-            [", ".join(f"{key} {text}" for key, text in shown.items())],
-            [f"{key} {text}: {meanings.get(key, '')}" for key, text in shown.items()],
-            values,
-        )
     return Listing(
-        items,
+        {name: _recipe_item(RECIPES[name]) for name in RECIPES},
         "Each value is a flag of `equida adapt`, such as --batch-size 18. "
         "`equida list recipes NAME` explains one.",
     )
 
 
-IDEAS = {
-    "features": "A head on features that are computed once: seconds to a minute on one core.",
-    "paper": "All of a network on images, as the authors of BNM train it.",
-    "digits": "A small network on images of digits, from scratch.",
-}
+def _recipe_item(entry: "NamedRecipe") -> Item:
+    values = dataclasses.asdict(entry.recipe)
+    shown = {key: short_text(value) for key, value in values.items() if value != ""}
+    meanings = {name: spec.meaning for name, spec in specs(type(entry.recipe)).items()}
+    return Item(
+        entry.idea,
+        [", ".join(f"{key} {text}" for key, text in shown.items())],
+        [f"{key} {text}: {meanings[key]}" for key, text in shown.items()],
+        values,
+    )
 
 
 def datasets() -> Listing:

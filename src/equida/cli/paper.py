@@ -1,4 +1,4 @@
-"""`equida paper`: every table and figure of the paper beside what runs give."""
+"""`equida paper`: every table and figure of the paper beside the results of runs."""
 
 import os
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from equida.errors import InputError
 class Arguments:
     """Recompute every table and figure of the paper from runs, each beside the printed one.
 
-    Says which are missing and the command that makes them, and whether the paper's claims hold
-    here. Writes paper.md, paper.json and the figures.
+    The document says which of them are missing, which command makes them, and whether the paper's
+    claims hold in these runs. It is written as paper.md and paper.json, with the figures.
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUNS...")]
@@ -26,30 +26,28 @@ class Arguments:
     select: str = "last"
     """Which step of a run counts: last, oracle (uses target labels), or a validator."""
     images: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """DATASET=DIR: where the images of a data set are, for the figure of samples."""
+    """DATASET=DIR: the folder with the images of a data set, for the figure of samples."""
     theory: Path | None = None
-    """theory.json, or its folder, as equida theory writes it; without, it is looked for in ./theory
-    and in the folders of runs."""
+    """theory.json of equida theory, or its folder; by default it is looked for in ./theory and in
+    the folders of runs."""
 
 
 def run(arguments: Arguments) -> int:
     """Write the document and print its summary."""
-    from equida.bench.results import SELECTIONS
-    from equida.bench.store import read_runs
-    from equida.report.document import paper_json, paper_markdown, print_study
-    from equida.report.study import study
+    from equida.paper.document import paper_json, paper_markdown, print_paper
+    from equida.paper.study import paper_study
+    from equida.runs.entry import check_selection
+    from equida.runs.read import read_runs
     from equida.training.folder import RunFolder
 
     if not arguments.runs:
         raise InputError("missing: RUNS, a folder made by equida bench; see equida paper --help")
-    if arguments.select not in SELECTIONS:
-        known = ", ".join(SELECTIONS)
-        raise InputError(f"--select is {arguments.select!r}; expected one of {known}")
+    check_selection(arguments.select)
     runs = [run for root in arguments.runs for run in read_runs(root)]
     folder = RunFolder(arguments.out)
     images = image_folders(arguments.images)
     with Console(stderr=True).status("reading runs") as status:
-        made = study(
+        study = paper_study(
             runs,
             arguments.runs,
             arguments.out,
@@ -58,18 +56,18 @@ def run(arguments: Arguments) -> int:
             theory=theory_file(arguments.theory),
             note=status.update,
         )
-    folder.write_text("paper.md", paper_markdown(made))
-    folder.write_text("paper.json", paper_json(made))
+    folder.write_text("paper.md", paper_markdown(study))
+    folder.write_text("paper.json", paper_json(study))
     console = Console()
-    print_study(made, console if console.is_terminal else Console(width=160))
-    figures = [file for exhibit in made.exhibits for file in exhibit.figures]
+    print_paper(study, console if console.is_terminal else Console(width=160))
+    figures = [file for item in study.items for file in item.figures]
     files = ", ".join(["paper.md", "paper.json", *figures])
     console.print(f"written to {arguments.out}{os.sep}: {files}", soft_wrap=True, markup=False)
     return 0
 
 
 def image_folders(texts: tuple[str, ...]) -> dict[str, str]:
-    """The folders by benchmark."""
+    """The folders of images by benchmark."""
     from equida.data import benchmark
 
     found = {}
@@ -82,5 +80,5 @@ def image_folders(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def theory_file(path: Path | None) -> Path | None:
-    """The record itself."""
+    """The file theory.json itself, where its folder is given."""
     return path / "theory.json" if path is not None and path.is_dir() else path

@@ -1,4 +1,4 @@
-"""`equida report`: everything that a folder of runs shows, on one page."""
+"""`equida report`: the results of a folder of runs on one page."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,23 +11,23 @@ from equida.errors import InputError
 
 @dataclass
 class Arguments:
-    """Write one self-contained page of all runs: tables, curves, mistakes.
+    """Write one self-contained page about all runs: tables, curves, mistakes.
 
     equida report RUNS --out report.html
     """
 
     runs: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUNS")]
-    """Folder of runs, made by equida bench or equida adapt."""
+    """Folder of runs made by equida bench or equida adapt, or the folder of one run."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html")
     """The file to write."""
     title: str = ""
     """Head of the page; by default the folder's name."""
     images: Path | None = None
-    """Folder of the images that features were computed from, to show them."""
+    """Folder of the images that features were computed from; the page then shows them."""
     maps: int = 12
-    """How many runs get a t-SNE map, a few seconds each; 0: none."""
+    """How many runs get a t-SNE map, which takes a few seconds each; 0 for none."""
     quiet: bool = False
-    """No progress bar."""
+    """Show no progress bar."""
 
 
 def run(arguments: Arguments) -> int:
@@ -47,7 +47,7 @@ def run(arguments: Arguments) -> int:
     silent = arguments.quiet or not console.is_terminal
     with Progress(console=console, transient=True, disable=silent) as progress:
         bar = progress.add_task("reading runs", total=None)
-        grid = write_page(
+        content = write_page(
             arguments.runs,
             arguments.out,
             title=arguments.title,
@@ -56,6 +56,8 @@ def run(arguments: Arguments) -> int:
             advance=lambda what, done, of: progress.update(bar, completed=done, total=of),
         )
     size = arguments.out.stat().st_size / 1e6
-    waiting = f", {len(grid.open)} unfinished or failed" if grid.open else ""
-    print(f"{arguments.out}: {len(grid.finished)} finished runs{waiting}, {size:.1f} MB")
+    finished, unfinished = len(content.finished), len(content.unfinished)
+    text = f"{arguments.out}: {finished} finished run{'' if finished == 1 else 's'}"
+    text += f", {unfinished} unfinished or failed" if unfinished else ""
+    print(f"{text}, {size:.1f} MB")
     return 0

@@ -1,4 +1,4 @@
-"""`equida theory`: everything in the paper that needs no training, recomputed."""
+"""`equida theory`: recompute everything in the paper that needs no training."""
 
 import contextlib
 import os
@@ -11,54 +11,56 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from equida.errors import InputError
-from equida.theory.checks import QUICK, Budget, Context
-from equida.theory.figures import draw_surfaces, draw_times, require_matplotlib
-from equida.theory.study import SECTIONS, Study, run_study, write_record
-from equida.theory.tables import print_study
+from equida.paper.plotting import require_matplotlib
+from equida.paper.theory.checks import QUICK, Budget, Context
+from equida.paper.theory.figures import draw_surfaces, draw_times
+from equida.paper.theory.study import RECORD, SECTIONS, TheoryStudy, run_theory, write_record
+from equida.paper.theory.terminal import print_theory
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Recompute every table, figure and theorem of the paper that needs no training.
 
-    Prints each figure beside the printed one and writes figures and theory.json. Exit code 0: all
-    came out as documented; 1: something did not. Times are reported, never judged.
+    Each figure is shown beside the printed one; drawings and theory.json are written. The exit code
+    is 0 if every result is as documented, and 1 if one is not. Times are reported, never judged.
     """
 
     out: Path = Path("theory")
-    """Folder for the figures and theory.json; made if it does not exist."""
+    """Folder for the figures and theory.json; it is made if it does not exist."""
     seed: int = 0
     """Seed of the random starts and matrices."""
     quick: bool = False
-    """Try less: seconds instead of a minute or two, and times too short for clean slopes."""
+    """Try less: the study takes seconds instead of a minute or two, but its times are too short for
+    clean slopes."""
 
 
 def run(arguments: Arguments) -> int:
-    """Runs the study, writes its files and prints its tables; 1 if a check came out otherwise."""
+    """Run the study, write its files and print its tables; 1 if a result is not as documented."""
     if not 0 <= arguments.seed < 2**31:
         raise InputError(f"--seed is {arguments.seed}; it must be from 0 to {2**31 - 1}")
     require_matplotlib()
     folder = _writable_folder(arguments.out)
     budget = QUICK if arguments.quick else Budget()
     with _progress() as (note, advance):
-        study = run_study(Context(budget, arguments.seed, note), advance)
+        study = run_theory(Context(budget, arguments.seed, note), advance)
         note("figures")
         study = replace(study, figures=_draw(study, folder))
         advance()
-    write_record(study, folder / "theory.json")
+    write_record(study, folder / RECORD)
     console = Console()
-    print_study(study, console)
-    files = ", ".join([*study.figures, "theory.json"])
+    print_theory(study, console)
+    files = ", ".join([*study.figures, RECORD])
     console.print(f"Written to {folder}{os.sep}: {files}", soft_wrap=True, highlight=False)
     return 0 if study.as_documented else 1
 
 
-def _draw(study: Study, folder: Path) -> list[str]:
-    return [*draw_surfaces(folder), *draw_times(study.of("complexity"), folder)]
+def _draw(study: TheoryStudy, folder: Path) -> list[str]:
+    return [*draw_surfaces(folder), *draw_times(study.checks_of("complexity"), folder)]
 
 
 def _writable_folder(path: Path) -> Path:
-    """The folder, made if need be; what cannot be written is said before anything is computed."""
+    """The folder, made if need be; an InputError before anything is computed if it is read-only."""
     if path.exists() and not path.is_dir():
         raise InputError(f"--out is {path}, which is a file; give a folder")
     try:

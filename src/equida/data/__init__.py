@@ -1,19 +1,41 @@
-"""Domains and tasks: what a user brings, as samples that are read when they are needed."""
+"""Domains and tasks: data of any kind, as samples that are read when they are needed.
+
+Data in memory need no files:
+
+>>> import numpy as np
+>>> from equida.data import array_domain, make_task
+>>> x, y = np.random.default_rng(0).normal(size=(6, 4)), ["mug", "pen"] * 3
+>>> make_task(array_domain(x, y, name="shop"), array_domain(x + 1, name="desk")).name
+'shop2desk'
+
+`open_domain` opens a folder, an image list or a feature file; `load_domain` and `load_task` open
+the data sets in `BENCHMARKS`:
+
+>>> from equida.data import BENCHMARKS, load_task
+>>> list(BENCHMARKS)
+['office31', 'office_home', 'visda2017', 'digits']
+>>> load_task("digits", "U2M").source
+ArrayDomain('U', 1797 samples, 10 classes)
+"""
 
 from equida.data.arrays import array_domain
 from equida.data.benchmarks import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark
+from equida.data.checks import check_readable, drop_unreadable, keep_readable, unreadable_message
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
-from equida.data.feature_file import feature_domain, feature_domains
+from equida.data.feature_file import FeatureOrigin, feature_domain, feature_domains, feature_origin
 from equida.data.folders import image_folder
 from equida.data.images import UnreadableImage, read_image
-from equida.data.layouts import load_domain, load_task
 from equida.data.lists import image_list
-from equida.data.opening import open_domain
-from equida.data.readable import (
-    check_readable,
-    drop_unreadable,
-    keep_readable,
-    unreadable_message,
+from equida.data.open import (
+    DataPlaces,
+    DataSpec,
+    OpenedTask,
+    data_sha256,
+    load_domain,
+    load_task,
+    open_domain,
+    open_target,
+    open_task,
 )
 from equida.data.task import Task, make_task
 
@@ -22,16 +44,22 @@ __all__ = [
     "ArrayDomain",
     "Benchmark",
     "BenchmarkDomain",
+    "DataPlaces",
+    "DataSpec",
     "Domain",
+    "FeatureOrigin",
     "ImageDomain",
+    "OpenedTask",
     "Task",
     "UnreadableImage",
     "array_domain",
     "benchmark",
     "check_readable",
+    "data_sha256",
     "drop_unreadable",
     "feature_domain",
     "feature_domains",
+    "feature_origin",
     "image_folder",
     "image_list",
     "keep_readable",
@@ -39,6 +67,8 @@ __all__ = [
     "load_task",
     "make_task",
     "open_domain",
+    "open_target",
+    "open_task",
     "read_image",
     "unreadable_message",
 ]

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from equida.data.classes import check_class_names, numbered_classes
 from equida.data.domain import ArrayDomain
 from equida.errors import InputError
 
@@ -17,15 +18,21 @@ def array_domain(
     classes: Sequence[str] | None = None,
     name: str,
 ) -> ArrayDomain:
-    """A domain of the rows of `values`.
+    """A domain of data in memory: rows of features or of a table, or small images as arrays.
 
     Args:
-        values: (N, D), (N, V, D) or (N, channels, height, width).
-        labels: one per row: class names, or indices into `classes`.
-        classes: class names; without it the names found in `labels`, sorted, or "0", "1", ...
+        values: (rows, features), (rows, views, features) or (rows, channels, height, width).
+        labels: one for each row: class names, or indices into `classes`; None for unlabelled data.
+        classes: class names; by default the names found in `labels`, sorted, or "0", "1", ...
+        name: the domain's name in tables and messages.
 
-    >>> array_domain(np.zeros((2, 5)), ["mug", "bike"], name="shop").classes
-    ('bike', 'mug')
+    >>> shop = array_domain(np.zeros((2, 5)), ["mug", "bike"], name="shop")
+    >>> shop
+    ArrayDomain('shop', 2 samples, 2 classes)
+    >>> shop.classes, shop.labels
+    (('bike', 'mug'), array([1, 0]))
+    >>> array_domain(np.zeros((3, 5)), name="desk").labels is None
+    True
     """
     rows = values if isinstance(values, Tensor) else np.asarray(values)
     shape = tuple(rows.shape)
@@ -45,8 +52,16 @@ def array_domain(
 def labels_and_classes(
     labels: ArrayLike | None, count: int, classes: Sequence[str] | None, name: str
 ) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
-    """Labels as indices and the class list they point into; -1 in every row means unlabelled."""
+    """Labels as indices, and the class list that they point into.
+
+    Args:
+        labels: class names or indices, one for each row; None, or -1 in every row: unlabelled.
+        count: how many rows there are.
+        classes: the class list, if it is known.
+        name: where the labels come from, for error messages.
+    """
     names = tuple(classes or ())
+    check_class_names(names, name)
     found = None if labels is None else np.asarray(labels)
     if found is not None and found.dtype.kind in "iu" and (found == -1).all():
         found = None
@@ -75,17 +90,11 @@ def labels_and_classes(
     return found.astype(np.int64), names
 
 
-def numbered_classes(highest: int, where: str) -> tuple[str, ...]:
-    """Class names "0", "1", ... up to a label."""
-    if highest >= 100_000:
-        raise InputError(f"{where}: label {highest}; expected class numbers, counted from 0")
-    return tuple(map(str, range(highest + 1)))
-
-
 def _from_names(
     labels: list[str], classes: tuple[str, ...], name: str
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     names = classes or tuple(sorted(set(labels)))
+    check_class_names(names, name)
     index = {known: number for number, known in enumerate(names)}
     unknown = sorted(set(labels) - set(names))
     if unknown:

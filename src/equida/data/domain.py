@@ -1,4 +1,4 @@
-"""A domain: a sequence of samples that are read when they are asked for."""
+"""A domain: a sequence of samples that are read when they are needed."""
 
 import abc
 import copy
@@ -14,6 +14,7 @@ from torch import Tensor
 from equida.data.images import read_image
 from equida.data.path_table import PathTable
 from equida.data.rows import RowSelection, Values, take_rows
+from equida.data.transforms import TrainCrop
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -24,15 +25,19 @@ DomainT = TypeVar("DomainT", bound="Domain")
 class Domain(abc.ABC):
     """Samples of one origin, with their labels where they are known.
 
+    A domain is a sequence: `len(domain)` samples, of which `domain[index]` reads one.
+
     Attributes:
-        name: what it is called in tables, e.g. "A" or the folder's name.
-        classes: class names, the index is the label; empty when unlabelled and unknown.
-        labels: one per sample, or None when the domain is unlabelled.
+        name: what the domain is called in tables, such as "A" or the folder's name.
+        classes: class names; the index is the label. Empty where no class list is known.
+        labels: one label for each sample, or None when the domain is unlabelled.
+        train_crop: how training cuts images; a benchmark's domain brings its own.
     """
 
     name: str
     classes: tuple[str, ...]
     labels: NDArray[np.int64] | None
+    train_crop: TrainCrop = "random-crop"
 
     def __init__(self, name: str, classes: Sequence[str], labels: ArrayLike | None) -> None:
         self.name = name
@@ -44,14 +49,22 @@ class Domain(abc.ABC):
 
     @abc.abstractmethod
     def __getitem__(self, index: int) -> "Image.Image | Tensor":
-        """The sample: an RGB image, or a row as a float32 tensor."""
+        """The sample at `index`: an RGB image, or a row as a float32 tensor."""
 
     @abc.abstractmethod
     def identity(self, index: int) -> str:
-        """What tells this sample from the others: its path, or "row 17"."""
+        """The sample's name, which no other sample of the domain has: its path, or "row 17"."""
 
     def select(self: DomainT, indices: ArrayLike) -> DomainT:
-        """The samples at `indices`, in that order, still unread."""
+        """A domain of the samples at `indices`, in that order; nothing is read.
+
+        Args:
+            indices: positions, or one truth value for each sample.
+
+        >>> domain = ArrayDomain(np.eye(3), name="toy", classes=["mug", "pen"], labels=[0, 1, 1])
+        >>> domain.select(domain.labels == 1)
+        ArrayDomain('toy', 2 samples, 2 classes)
+        """
         chosen = np.asarray(indices)
         chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
         if len(chosen) and not -len(self) <= chosen.min() <= chosen.max() < len(self):
@@ -65,19 +78,19 @@ class Domain(abc.ABC):
         return subset
 
     def relabel(self: DomainT, classes: Sequence[str], labels: NDArray[np.int64] | None) -> DomainT:
-        """The same samples under another class list."""
+        """A domain of the same samples under another class list."""
         renamed = copy.copy(self)
         renamed.classes, renamed.labels = tuple(classes), labels
         return renamed
 
     def class_counts(self) -> NDArray[np.int64]:
-        """Samples per class, in the order of `classes`; zeros when unlabelled."""
+        """How many samples each class has, in the order of `classes`; zeros when unlabelled."""
         known = np.zeros(0, np.int64) if self.labels is None else self.labels
         return np.bincount(known, minlength=len(self.classes)).astype(np.int64)
 
     @abc.abstractmethod
     def _narrow(self, indices: NDArray[np.int64]) -> None:
-        """Keep the samples at `indices`; called on a copy."""
+        """Keep only the samples at `indices`; this is called on a copy."""
 
     def __repr__(self) -> str:
         labelled = "unlabelled" if self.labels is None else f"{len(self.classes)} classes"
@@ -85,11 +98,14 @@ class Domain(abc.ABC):
 
 
 class ImageDomain(Domain):
-    """Image files.
+    """Image files; `image_folder` and `image_list` make such a domain.
 
     Attributes:
         root: the folder that `paths` start from.
-        paths: one per sample, '/' separated; absolute only for a file outside `root`.
+        paths: one for each sample, with "/" in between; absolute only for a file outside `root`.
+
+    >>> ImageDomain("photos", ["mug/1.jpg", "pen/1.jpg"], name="photos").path(1).as_posix()
+    'photos/pen/1.jpg'
     """
 
     def __init__(
@@ -112,7 +128,7 @@ class ImageDomain(Domain):
         return read_image(self.path(index))
 
     def path(self, index: int) -> Path:
-        """The sample's file."""
+        """The file of the sample at `index`."""
         return self.root / self.paths[index]
 
     def identity(self, index: int) -> str:
@@ -123,12 +139,12 @@ class ImageDomain(Domain):
 
 
 class ArrayDomain(Domain):
-    """Rows of an array: features, a table, or small images as arrays.
+    """Rows of an array: features, a table, or small images; `array_domain` makes and checks one.
 
     Attributes:
-        values: (N, D), or (N, V, D) where each sample has V views and the first is the plain one,
-            or (N, channels, height, width); numpy, torch or memory-mapped.
-        paths: what each row was computed from, where that is known.
+        values: (rows, features), or (rows, views, features), where the first view of each sample
+            is the plain one, or (rows, channels, height, width); numpy, torch or memory-mapped.
+        paths: the file that each row was computed from, where that is known.
 
     >>> domain = ArrayDomain(np.eye(3, dtype=np.float16), name="toy")
     >>> domain[1], domain.select([2]).identity(0)
@@ -154,7 +170,7 @@ class ArrayDomain(Domain):
 
     @property
     def views(self) -> int:
-        """How many views of each sample are stored."""
+        """How many views of each sample there are."""
         return int(self.values.shape[1]) if len(self.values.shape) == 3 else 1
 
     def __getitem__(self, index: int) -> Tensor:
@@ -167,11 +183,11 @@ class ArrayDomain(Domain):
         return self.rows([index % len(self)], view)[0]
 
     def rows(self, indices: ArrayLike | Tensor, view: int | ArrayLike | Tensor = 0) -> Tensor:
-        """Many samples at once as float32, (batch, ...): one read for a whole batch.
+        """Many samples in one read, as float32, (batch, ...).
 
         Args:
-            indices: which samples.
-            view: which view of them, one for all or one for each.
+            indices: the positions of the samples.
+            view: which view of them: one number for all, or one for each.
         """
         batch = take_rows(self.values, np.asarray(indices, np.int64))
         if len(self.values.shape) == 3:

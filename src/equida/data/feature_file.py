@@ -3,7 +3,7 @@
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from equida.data.arrays import labels_and_classes
 from equida.data.domain import ArrayDomain
-from equida.data.folders import existing
 from equida.data.path_table import PathTable
 from equida.data.rows import NpzRows, Rows, RowSelection, SafetensorsRows, npy_header
+from equida.data.walk import existing
 from equida.errors import InputError
 
 SUFFIXES = (".npz", ".safetensors")
@@ -28,7 +28,7 @@ def feature_domain(
     classes: Sequence[str] | None = None,
     name: str | None = None,
 ) -> ArrayDomain:
-    """A domain of the rows of a feature file; they are read when asked for.
+    """A domain of the rows of a feature file; rows are read when they are asked for.
 
     An .npz holds `<domain>_x` with `<domain>_y` and `<domain>_path`, or one `X` and `y`
     (`features` and `labels`), and perhaps `classes`. A .safetensors holds `features`, `labels`
@@ -38,24 +38,24 @@ def feature_domain(
         file: the file.
         domain: which of its domains; needed where there are several.
         classes: class names, where the file holds none.
-        name: the domain's name in the file by default.
+        name: the domain's name; by default the one in the file.
     """
     path = existing(file)
     found = _stored(path)
     chosen = _choose(list(found), domain, path)
     part = found[chosen]
-    where = f"{path} ({chosen})" if len(found) > 1 else str(path)
+    origin = f"{path} ({chosen})" if len(found) > 1 else str(path)
     labels, names = labels_and_classes(
-        part.labels, part.values.shape[0], part.classes or classes, where
+        part.labels, part.values.shape[0], part.classes or classes, origin
     )
     if len(part.values.shape) not in (2, 3, 4):
         raise InputError(
-            f"{where}: features have shape {part.values.shape}; expected (rows, features) or"
+            f"{origin}: features have shape {part.values.shape}; expected (rows, features) or"
             " (rows, views, features)"
         )
     if part.paths is not None and len(part.paths) != part.values.shape[0]:
         raise InputError(
-            f"{where}: {len(part.paths)} paths for {part.values.shape[0]} rows; expected one each"
+            f"{origin}: {len(part.paths)} paths for {part.values.shape[0]} rows; expected one each"
         )
     return ArrayDomain(
         part.values, name=name or chosen, classes=names, labels=labels, paths=part.paths
@@ -65,6 +65,35 @@ def feature_domain(
 def feature_domains(file: str | Path) -> list[str]:
     """The names of the domains in a feature file, in its order."""
     return list(_stored(existing(file)))
+
+
+@dataclass(frozen=True)
+class FeatureOrigin:
+    """The network that the features in a file were computed with."""
+
+    backbone: str
+    """The network's name."""
+    weights_sha256: str
+    """The SHA-256 of its weights."""
+    transform: str
+    """The text of the transform that prepared the images (see `Transform.parse`)."""
+
+
+def feature_origin(file: str | Path) -> FeatureOrigin | None:
+    """What a feature file says of the network that made it; None where it says nothing."""
+    path = Path(file).expanduser()
+    if path.suffix != ".safetensors" or not path.is_file():
+        return None
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as stored:
+            header = json.loads((stored.metadata() or {}).get("equida", "{}"))
+        return FeatureOrigin(**{field.name: header[field.name] for field in fields(FeatureOrigin)})
+    except (KeyError, TypeError):
+        return None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path} is damaged: {error}; make it again") from None
 
 
 @dataclass
@@ -91,7 +120,7 @@ def _choose(found: list[str], wanted: str | None, path: Path) -> str:
     if wanted is None:
         if len(found) == 1:
             return found[0]
-        raise InputError(f"{path} holds the domains {listed}; say which one")
+        raise InputError(f"{path} holds the domains {listed}; say which one is meant")
     same = [name for name in found if name.casefold() == wanted.casefold()]
     if not same:
         raise InputError(f"{path} has no domain {wanted!r}; it holds {listed}")

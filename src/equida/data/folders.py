@@ -1,8 +1,6 @@
 """A domain from a folder: of class folders, or of unlabelled images."""
 
-import difflib
 import os
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,19 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
+from equida.data.classes import composed, match_classes
 from equida.data.domain import ImageDomain
-from equida.data.images import EXTENSIONS, is_image_name
+from equida.data.images import EXTENSIONS
+from equida.data.walk import FolderTree, folder_tree
 from equida.errors import InputError
-
-# Folders and files that systems and archives leave behind; names that start with a dot are too.
-_LITTER = frozenset(("thumbs.db", "desktop.ini", "__macosx", "image_list", "lost+found"))
-
-_Place = tuple[int, int]  # device and inode
 
 
 @dataclass
 class FolderScan:
-    """What a walk through a folder found; paths are relative to it."""
+    """The images of a folder, by class; paths are relative to the folder."""
 
     root: Path
     loose: list[str] = field(default_factory=list)
@@ -32,7 +27,7 @@ class FolderScan:
     shallow: set[str] = field(default_factory=set)
     """The class folders that hold an image directly, not only in folders of their own."""
     ignored: Counter[str] = field(default_factory=Counter)
-    """Files left aside because their extension is not an image's, by extension."""
+    """How many files of each extension were left aside because they are not images."""
     loops: list[str] = field(default_factory=list)
     """Links to a folder that they are inside of."""
 
@@ -43,7 +38,7 @@ class FolderScan:
 
 
 def image_folder(
-    root: str | Path,
+    root: str | Path | FolderTree,
     *,
     classes: Sequence[str] | None = None,
     name: str | None = None,
@@ -51,15 +46,15 @@ def image_folder(
 ) -> ImageDomain:
     """A domain of the images in a folder.
 
-    Folders inside it are classes (images at any depth below belong to them); without any, its
-    images are unlabelled. Hidden files are passed over, and so is every file without an image's
-    extension. A class folder without images stays a class.
+    The folders inside it are classes, and images at any depth below a class folder belong to that
+    class; without such folders, its images are unlabelled. Hidden files are passed over, and so is
+    every file without an image's extension. A class folder without images stays a class.
 
     Args:
         root: the folder.
-        classes: the class list that the folders' names are looked up in, compared without case;
-            by default the folders themselves, sorted.
-        name: the folder's name by default.
+        classes: the class list in which the names of the folders are looked up, without regard to
+            case; by default the folders themselves, sorted.
+        name: the domain's name; by default the folder's.
         scan: what `scan_folder` found there, if that was done already.
     """
     scan = scan or scan_folder(root)
@@ -67,12 +62,12 @@ def image_folder(
     if not any(scan.by_class.values()):
         if not scan.loose:
             raise InputError(_no_images(scan))
-        return ImageDomain(scan.root, sorted(scan.loose), name=name, classes=classes or ())
+        return ImageDomain(scan.root, scan.loose, name=name, classes=classes or ())
     if classes is None:
         _refuse_mixture(scan)
         _refuse_depth(scan)
     folders = sorted(scan.by_class)
-    names = tuple(classes or [normal(folder) for folder in folders])
+    names = tuple(classes or [composed(folder) for folder in folders])
     numbers = match_classes(folders, names, str(scan.root))
     paths: list[str] = []
     labels: list[int] = []
@@ -82,8 +77,8 @@ def image_folder(
     return ImageDomain(scan.root, paths, name=name, classes=names, labels=np.array(labels))
 
 
-def unlabelled_folder(root: str | Path) -> ImageDomain:
-    """A domain of all images below a folder, at any depth, whose folders mean nothing."""
+def unlabelled_folder(root: str | Path | FolderTree) -> ImageDomain:
+    """A domain of all images below a folder, at any depth; the folders are not classes."""
     scan = scan_folder(root)
     paths = [*scan.loose, *(path for paths in scan.by_class.values() for path in paths)]
     if not paths:
@@ -91,72 +86,21 @@ def unlabelled_folder(root: str | Path) -> ImageDomain:
     return ImageDomain(scan.root, sorted(paths), name=scan.root.resolve().name)
 
 
-def scan_folder(root: str | Path) -> FolderScan:
-    """Every image below `root`, found without opening a file."""
-    scan = FolderScan(existing(root))
-    if not scan.root.is_dir():
-        raise InputError(f"{root} is a file; expected a folder")
-    resolved = scan.root.resolve()
-    above = tuple(_place(folder) for folder in (resolved, *resolved.parents))
-    for entry in _entries(scan.root):
-        if _is_folder(entry):
-            if _place(entry.path) in above:
-                scan.loops.append(entry.name)
-            else:
-                scan.by_class[entry.name] = _walk(scan, entry, above)
-        elif is_image_name(entry.name):
-            scan.loose.append(entry.name)
-        else:
-            scan.ignored[_extension(entry.name)] += 1
+def scan_folder(root: str | Path | FolderTree) -> FolderScan:
+    """Every image below `root` by class, found without opening a file."""
+    tree = folder_tree(root)
+    scan = FolderScan(tree.path, loose=list(tree.images), loops=list(tree.loops))
+    scan.ignored.update(map(_extension, tree.others))
+    for name, folder in tree.folders.items():
+        if folder.images:
+            scan.shallow.add(name)
+        paths: list[str] = []
+        for prefix, inner in folder.walk():
+            paths += [f"{name}/{prefix}{image}" for image in inner.images]
+            scan.loops += [f"{name}/{prefix}{link}" for link in inner.loops]
+            scan.ignored.update(map(_extension, inner.others))
+        scan.by_class[name] = sorted(paths)
     return scan
-
-
-def existing(path: str | Path) -> Path:
-    """`path`, or an error that names the part that does not exist and what was likely meant."""
-    path = Path(path).expanduser()
-    if os.path.exists(path):
-        return path
-    part = path
-    while not os.path.exists(part.parent):
-        part = part.parent
-    try:
-        near = difflib.get_close_matches(part.name, os.listdir(part.parent), n=1)
-    except OSError:
-        near = []
-    meant = f"; did you mean {part.parent / near[0]}?" if near else f"; {part.parent} exists"
-    raise InputError(f"{path} does not exist{meant}")
-
-
-def normal(name: str) -> str:
-    """`name` with its accents composed, as one file system stores it and another does not."""
-    return unicodedata.normalize("NFC", name)
-
-
-def match_classes(found: Sequence[str], classes: Sequence[str], where: str) -> list[int]:
-    """The index in `classes` of each name in `found`, compared without case."""
-    _refuse_twins(classes, where)
-    _refuse_twins(found, where)
-    numbers = {normal(name).casefold(): number for number, name in enumerate(classes)}
-    unknown = [name for name in found if normal(name).casefold() not in numbers]
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], classes, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-        raise InputError(
-            f"{where}: {', '.join(map(repr, unknown[:5]))}{more} not among the {len(classes)}"
-            f" classes{hint}; rename or remove"
-        )
-    return [numbers[normal(name).casefold()] for name in found]
-
-
-def _refuse_twins(names: Sequence[str], where: str) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        twin = seen.setdefault(normal(name).casefold(), name)
-        if twin != name:
-            raise InputError(
-                f"{where}: classes {twin!r} and {name!r} differ only in case; merge or rename one"
-            )
 
 
 def _refuse_mixture(scan: FolderScan) -> None:
@@ -187,52 +131,6 @@ def _no_images(scan: FolderScan) -> str:
         f"{scan.root} holds no images{seen}; {empty}expected class folders or images"
         f" ({' '.join(sorted(EXTENSIONS))})"
     )
-
-
-def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return [
-                entry
-                for entry in found
-                if not entry.name.startswith(".") and entry.name.lower() not in _LITTER
-            ]
-    except PermissionError:
-        raise InputError(f"{folder}: no permission to list this folder") from None
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
-
-
-def _walk(scan: FolderScan, top: os.DirEntry[str], above: tuple[_Place, ...]) -> list[str]:
-    """Paths of the images below one class folder, relative to the scan's root."""
-    paths: list[str] = []
-    waiting = [(top.name, top.path, (*above, _place(top.path)))]
-    while waiting:
-        prefix, folder, above = waiting.pop()
-        for entry in _entries(folder):
-            if _is_folder(entry):
-                place = _place(entry.path)
-                if place in above:
-                    scan.loops.append(f"{prefix}/{entry.name}")
-                else:
-                    waiting.append((f"{prefix}/{entry.name}", entry.path, (*above, place)))
-            elif is_image_name(entry.name):
-                paths.append(f"{prefix}/{entry.name}")
-                if prefix == top.name:
-                    scan.shallow.add(top.name)
-            else:
-                scan.ignored[_extension(entry.name)] += 1
-    return sorted(paths)
-
-
-def _place(folder: str | Path) -> _Place:
-    status = os.stat(folder)
-    return status.st_dev, status.st_ino
 
 
 def _extension(name: str) -> str:

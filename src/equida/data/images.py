@@ -1,4 +1,4 @@
-"""Reading one image file, the same way everywhere."""
+"""Reading one image file, in the same way everywhere."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ _ENDS = ((b"\xff\xd8\xff", b"\xff\xd9"), (b"\x89PNG\r\n\x1a\n", b"IEND"), (b"GIF
 class UnreadableImage(InputError):
     """A file that should hold an image and does not.
 
-    Both arguments are kept apart so that it survives the way out of a loading process.
+    It keeps its two arguments, so that it can be sent from one process to another.
     """
 
     def __init__(self, path: str | Path, reason: str = "") -> None:
@@ -34,16 +34,16 @@ class UnreadableImage(InputError):
 
 
 def is_image_name(name: str) -> bool:
-    """Whether a file called `name` is taken for an image."""
+    """Whether a file called `name` counts as an image."""
     return os.path.splitext(name)[1].lower() in EXTENSIONS
 
 
 def read_image(path: str | Path) -> "Image.Image":
-    """The image in `path`, decoded, as RGB with 8 bits per channel.
+    """The decoded image in `path`, as RGB with 8 bits per channel.
 
-    The pixels are those of `PIL.Image.open(path).convert("RGB")`, which is what torchvision's
-    folders give: transparency is dropped, an animation is its first frame, and the EXIF orientation
-    is not applied. One thing differs: 16-bit greyscale is scaled to 8 bits instead of cut off.
+    The pixels are those of `PIL.Image.open(path).convert("RGB")`, as in torchvision's folders:
+    transparency is dropped, an animation gives its first frame, and the EXIF orientation is not
+    applied. One thing differs: 16-bit greyscale is scaled to 8 bits instead of cut off.
 
     Raises:
         UnreadableImage: the file is missing, empty, cut short, damaged or not an image.
@@ -59,11 +59,12 @@ def read_image(path: str | Path) -> "Image.Image":
 
 
 def check_image(path: str | Path, *, deep: bool = False) -> str | None:
-    """Why `path` cannot be read, or None.
+    """The reason why `path` cannot be read, or None if it can.
 
-    Without `deep` only its first and last bytes are looked at, and the file is decoded where they
-    are not those of an image: it may be another format, or a sound one that something was
-    appended to.
+    Args:
+        path: the file.
+        deep: decode the file. Otherwise it is decoded only where its first and last bytes are not
+            those of an image: it may have another format, or something may have been appended.
     """
     try:
         if deep or not _looks_whole(path):
@@ -74,7 +75,7 @@ def check_image(path: str | Path, *, deep: bool = False) -> str | None:
 
 
 def import_pil() -> Any:
-    """The module `PIL.Image`, or an error that names the extra."""
+    """The module `PIL.Image`, or an error that says how to install it."""
     try:
         from PIL import Image
     except ImportError:
@@ -106,7 +107,7 @@ def _looks_whole(path: str | Path) -> bool:
             head = file.read(8)
             file.seek(-8, os.SEEK_END)
             tail = file.read(8)
-    except OSError:  # missing, forbidden or shorter than 8 bytes; reading it will say which
+    except OSError:  # missing, forbidden or shorter than 8 bytes; decoding it tells which
         return False
     return any(head.startswith(first) and last in tail for first, last in _ENDS)
 

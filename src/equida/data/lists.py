@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from equida.data.arrays import numbered_classes
+from equida.data.classes import check_class_names, class_key, composed, numbered_classes
 from equida.data.domain import ImageDomain
-from equida.data.folders import existing, normal
 from equida.data.images import is_image_name
+from equida.data.walk import existing
 from equida.errors import InputError
 
 
@@ -24,18 +24,18 @@ def image_list(
 ) -> ImageDomain:
     """A domain of the images that a list names.
 
-    The label is what follows the last space, so paths may hold spaces; a list of paths alone is
-    unlabelled. A path that does not exist as it stands, such as an absolute one of another machine,
-    is taken from `root` by the longest of its endings that exists there.
+    The label is what follows the last space, so paths may contain spaces; a list of paths without
+    labels is unlabelled. A path that does not exist as it stands, such as an absolute path of
+    another machine, is looked for below `root` by the longest of its endings that exists there.
 
-    Numbers are only trusted as far as they agree with the names of the class folders: published
-    lists of one data set number its classes differently.
+    Labels must agree with the names of the class folders, because published lists of one data set
+    number its classes differently.
 
     Args:
         file: the list.
         root: the folder that holds the images; by default the list's own, or the one above it.
-        classes: the class list that the numbers must agree with.
-        name: the list's name by default.
+        classes: the class list that the labels must agree with.
+        name: the domain's name; by default the list's.
     """
     lines = _read(existing(file))
     bases = [existing(root)] if root else [lines.file.parent, lines.file.parent.parent]
@@ -47,6 +47,7 @@ def image_list(
     names: tuple[str, ...] = tuple(classes or ())
     if lines.labels is not None:
         names = _class_names(lines, lines.labels.tolist(), classes)
+    check_class_names(names, str(lines.file))
     return ImageDomain(
         base, paths, name=name or lines.file.stem, classes=names, labels=lines.labels
     )
@@ -59,7 +60,7 @@ class _Lines:
     folders: list[str]
     labels: NDArray[np.int64] | None
     numbers: list[int]
-    """The line each path stands on."""
+    """The line number of each path."""
 
     def at(self, index: int) -> str:
         return f"{self.file}:{self.numbers[index]}"
@@ -108,13 +109,13 @@ def _split(line: str) -> tuple[str, int | None]:
 
 
 def _placed(lines: _Lines, bases: Sequence[Path]) -> tuple[Path, dict[str, str]]:
-    """The base under which the list's folders exist, and the prefix each of them has below it."""
-    # The first path of each folder stands for all of them.
+    """The base under which the list's folders exist, and the prefix of each of them below it."""
+    # The first path of each folder stands for all paths in it.
     examples = dict(zip(reversed(lines.folders), reversed(lines.paths), strict=True))
     for base in bases:
         found = {folder: _ending(base, folder, path) for folder, path in examples.items()}
         if any(place is not None for place in found.values()):
-            # What is missing keeps its path, and is named with all the others when it is read.
+            # A missing folder keeps its path; its files are named when they are read.
             places = {folder: folder if at is None else at for folder, at in found.items()}
             return base, {folder: f"{at}/" if at else "" for folder, at in places.items()}
     tried = " or ".join(map(str, bases))
@@ -127,7 +128,7 @@ def _placed(lines: _Lines, bases: Sequence[Path]) -> tuple[Path, dict[str, str]]
 def _ending(base: Path, folder: str, example: str) -> str | None:
     """The longest ending of `folder` that exists under `base`, or None.
 
-    A whole folder is placed at once: asking for each of 150,000 files would take minutes on a
+    A folder is looked for as a whole: asking for each of 150,000 files would take minutes on a
     network disk.
     """
     parts = [part for part in folder.split("/") if part not in ("", ".")]
@@ -143,12 +144,12 @@ def _ending(base: Path, folder: str, example: str) -> str | None:
 def _class_names(
     lines: _Lines, labels: list[int], classes: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """The class list of a labelled list, after its numbers have been held against it."""
-    named = {folder: normal(folder.rpartition("/")[2]) for folder in set(lines.folders)}
+    """The class list of a labelled list, after its labels have been compared with it."""
+    named = {folder: composed(folder.rpartition("/")[2]) for folder in set(lines.folders)}
     if classes is None:
         return _own_names(lines, labels, named)
-    numbers = {normal(known).casefold(): number for number, known in enumerate(classes)}
-    right = {folder: numbers.get(name.casefold()) for folder, name in named.items()}
+    numbers = {class_key(known): number for number, known in enumerate(classes)}
+    right = {folder: numbers.get(class_key(name)) for folder, name in named.items()}
     if all(number is None for number in right.values()):
         for index, label in enumerate(labels):
             if label >= len(classes):
@@ -167,7 +168,7 @@ def _class_names(
 
 
 def _own_names(lines: _Lines, labels: list[int], named: dict[str, str]) -> tuple[str, ...]:
-    """Class names from the list's own folders, each of which must have one number of its own."""
+    """Class names from the list's own folders, each of which must have a label of its own."""
     names = list(numbered_classes(max(labels), str(lines.file)))
     if len(named) == 1 and len(set(labels)) > 1:
         return tuple(names)

@@ -1,4 +1,4 @@
-"""Many paths in two buffers, so that loading workers share them instead of copying them."""
+"""Many paths in two buffers, which cost little memory and are sent to a process at once."""
 
 from collections.abc import Iterable, Sequence
 from typing import overload
@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 
 
 class PathTable(Sequence[str]):
-    """A read-only sequence of strings kept as one block of UTF-8 and the ends of its pieces.
+    """A read-only sequence of strings, kept as one block of UTF-8 and the ends of its pieces.
 
-    A list of 150,000 Python strings is touched, and therefore copied, by every forked worker that
-    counts a reference, and is pickled string by string for a spawned one; two buffers are neither.
-    File names that are not UTF-8 survive (as Python's surrogates do).
+    A list of 150,000 Python strings takes more than twice the memory, and is pickled string by
+    string when it is sent to another process. File names that are not UTF-8 survive.
 
     >>> table = PathTable(["mug/1.jpg", "pen/2.jpg"])
     >>> table[1], len(table), list(table.take([1, 1]))

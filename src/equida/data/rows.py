@@ -1,4 +1,4 @@
-"""Rows of arrays that may be too large to read: inside a file, or chosen from another array."""
+"""Rows of arrays that may not fit into memory: in a file, or chosen from another array."""
 
 import abc
 import warnings
@@ -13,13 +13,13 @@ from torch import Tensor
 
 
 class Rows(abc.ABC):
-    """An array that is read a few rows at a time; `numpy.asarray` reads all of it."""
+    """An array that is read a few rows at a time; `numpy.asarray` reads the whole of it."""
 
     shape: tuple[int, ...]
 
     @abc.abstractmethod
     def take(self, indices: NDArray[np.int64]) -> Tensor:
-        """The rows at `indices`, as a tensor of their own."""
+        """A copy of the rows at `indices`."""
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -34,7 +34,7 @@ Values = NDArray[Any] | Tensor | Rows
 
 
 def take_rows(values: Values, indices: NDArray[np.int64]) -> Tensor:
-    """The rows of `values` at `indices`, copied, as a tensor of the same type."""
+    """A copy of the rows of `values` at `indices`, as a tensor of the same type."""
     if isinstance(values, Rows):
         return values.take(indices)
     if isinstance(values, Tensor):
@@ -43,10 +43,11 @@ def take_rows(values: Values, indices: NDArray[np.int64]) -> Tensor:
 
 
 def as_table(values: Values) -> tuple[Tensor, Tensor | None] | None:
-    """One tensor without a copy, and which of its rows `values` are (None: all, in order).
+    """`values` as a tensor that shares their memory, and which of its rows they are.
 
-    None where there is no such tensor: on another device, or in a layout that torch lacks. Taking
-    rows of it costs a third of `take_rows`.
+    The second is None where they are all rows in order. The result is None where there is no such
+    tensor: on another device, or in a layout that torch lacks. Taking rows from it costs a third of
+    `take_rows`.
     """
     if isinstance(values, RowSelection):
         base = as_table(values.base)
@@ -56,7 +57,7 @@ def as_table(values: Values) -> tuple[Tensor, Tensor | None] | None:
     if isinstance(values, np.ndarray):
         try:
             with warnings.catch_warnings():
-                # It is read-only where it is memory-mapped, and nobody writes to it here.
+                # torch warns of memory-mapped arrays, which are read-only; nothing writes here.
                 warnings.simplefilter("ignore")
                 return torch.from_numpy(values), None
         except (TypeError, ValueError):
@@ -67,7 +68,7 @@ def as_table(values: Values) -> tuple[Tensor, Tensor | None] | None:
 
 
 class RowSelection(Rows):
-    """Some rows of another array, by number; a selection of a selection has one level."""
+    """Some rows of another array; a selection from a selection refers to the array itself."""
 
     def __init__(self, values: Values, indices: NDArray[np.int64]) -> None:
         self.base, self.indices = values, indices
@@ -80,7 +81,7 @@ class RowSelection(Rows):
 
 
 class StoredRows(Rows):
-    """One array inside a file: opened when first read, and again in each process it is sent to."""
+    """One array in a file; each process opens it when it first reads from it."""
 
     def __init__(self, file: Path, key: str, shape: tuple[int, ...]) -> None:
         self.file, self.key, self.shape = file, key, shape
@@ -102,7 +103,7 @@ class StoredRows(Rows):
 
 
 class SafetensorsRows(StoredRows):
-    """A tensor of a .safetensors file, memory-mapped."""
+    """A tensor in a .safetensors file, memory-mapped."""
 
     def _open(self) -> Tensor:
         from safetensors import safe_open
@@ -113,7 +114,7 @@ class SafetensorsRows(StoredRows):
 
 
 class NpzRows(StoredRows):
-    """An array of an .npz file: memory-mapped where it is stored, read whole where compressed."""
+    """An array in an .npz file: memory-mapped, or read as a whole where it is compressed."""
 
     def _open(self) -> NDArray[Any]:
         with zipfile.ZipFile(self.file) as archive:
@@ -124,15 +125,15 @@ class NpzRows(StoredRows):
                 shape, fortran, dtype = npy_header(stream)
                 start = stream.tell()
         with self.file.open("rb") as raw:
-            # A zip member's local header: 30 bytes, of which the last 4 are the lengths of the
-            # name and of the extra field that follow it.
+            # The local header of a zip member has 30 bytes; the last 4 are the lengths of the name
+            # and of the extra field, which follow it.
             raw.seek(member.header_offset + 26)
             start += member.header_offset + 30 + sum(np.frombuffer(raw.read(4), "<u2").tolist())
         return np.memmap(self.file, dtype, "r", start, shape, "F" if fortran else "C")
 
 
 def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in Fortran order, and type of the array that `stream` starts with."""
+    """Shape, whether in Fortran order, and type of the array at the start of `stream`."""
     if np.lib.format.read_magic(stream) == (1, 0):
         return np.lib.format.read_array_header_1_0(stream)
     return np.lib.format.read_array_header_2_0(stream)

@@ -1,4 +1,4 @@
-"""What is there, held against what was published: the facts behind `equida doctor`."""
+"""Data as they are found, compared with what was published: the facts behind `equida doctor`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 
 from equida.data.benchmarks import BENCHMARKS, Benchmark, BenchmarkDomain
+from equida.data.checks import Advance, check_readable
+from equida.data.classes import class_key
 from equida.data.domain import Domain, ImageDomain
 from equida.data.feature_file import SUFFIXES, feature_domain, feature_domains
-from equida.data.folders import FolderScan, existing, image_folder, normal, scan_folder
-from equida.data.layouts import find_folder, find_list, load_domain
+from equida.data.folders import FolderScan, image_folder, scan_folder
+from equida.data.layouts import find_folder, find_list
 from equida.data.lists import image_list
-from equida.data.opening import open_domain
-from equida.data.readable import Advance, check_readable
+from equida.data.open import load_domain, open_domain
+from equida.data.walk import FolderTree
 from equida.errors import InputError
 
 
@@ -23,9 +25,9 @@ class Survey:
 
     title: str
     place: str = ""
-    """Where it is; empty when it was not found."""
+    """Where the domain is; empty when it was not found."""
     domain: Domain | None = None
-    """What of it can be used."""
+    """The part of it that can be used."""
     published: int | None = None
     expected_classes: int | None = None
     missing: list[str] = field(default_factory=list)
@@ -53,7 +55,7 @@ class Survey:
     def check_files(
         self, *, deep: bool, skip: bool = False, advance: Advance | None = None
     ) -> None:
-        """Fill `unreadable`, or `left_out` where unreadable files are skipped."""
+        """Look at every file, and fill `unreadable`, or `left_out` where `skip` is set."""
         if self.domain is not None:
             bad = check_readable(self.domain, deep=deep, advance=advance)
             if skip and len(bad) < len(self.domain):
@@ -62,66 +64,71 @@ class Survey:
                 self.unreadable = bad
 
 
-def survey_benchmark(chosen: Benchmark, data_dir: str | Path | None) -> list[Survey]:
-    """Every domain of a benchmark, counted; no image is opened."""
-    base = None if chosen.embedded or data_dir is None else existing(data_dir)
-    return [_survey_domain(chosen, domain, base) for domain in chosen.domains]
-
-
-def survey_path(path: str | Path, root: str | Path | None = None) -> list[Survey]:
-    """What any folder, image list or feature file holds, one entry per domain.
+def survey_benchmark(chosen: Benchmark, data: Path | FolderTree | None) -> list[Survey]:
+    """Every domain of a benchmark, counted without opening an image.
 
     Args:
-        path: what to look at.
+        chosen: the benchmark.
+        data: what `find_data` found; None for data that come inside a package.
+    """
+    place = None if chosen.embedded else data
+    return [_survey_domain(chosen, domain, place) for domain in chosen.domains]
+
+
+def survey_path(data: Path | FolderTree, root: str | Path | None = None) -> list[Survey]:
+    """The domains that any folder, image list or feature file holds.
+
+    Args:
+        data: what `find_data` found.
         root: the folder of the images that a list names.
     """
-    base = existing(path)
-    if base.is_dir():
-        scan = scan_folder(base)
-        nested = not scan.loose and scan.by_class and not scan.shallow
-        if not nested:
-            return [_survey_folder(scan)]
-        # Folders of folders: each is a domain, perhaps with an `images` folder in between.
-        inner = {name: _descend(base / name) for name, paths in scan.by_class.items() if paths}
-        surveys = [_survey_folder(scan_folder(inner[name]), name) for name in sorted(inner)]
-        return surveys or [_survey_folder(scan)]
-    if base.suffix in SUFFIXES:
+    if isinstance(data, FolderTree):
+        return _survey_tree(data)
+    if data.suffix in SUFFIXES:
         return [
-            _opened(name, str(base), feature_domain(base, domain=name))
-            for name in feature_domains(base)
+            _opened(name, str(data), feature_domain(data, domain=name))
+            for name in feature_domains(data)
         ]
-    return [_opened(base.stem, str(base), open_domain(base, root=root))]
+    return [_opened(data.stem, str(data), open_domain(data, root=root))]
 
 
-def recognise(path: str | Path) -> Benchmark | None:
+def recognise(data: Path | FolderTree) -> Benchmark | None:
     """The benchmark whose every domain is in a folder, if there is one."""
-    base = Path(path)
-    for chosen in map(BENCHMARKS.__getitem__, BENCHMARKS):
-        if not chosen.embedded and base.is_dir():
-            found = [find_folder(chosen, domain, base) for domain in chosen.domains]
-            if all(found):
+    if isinstance(data, FolderTree):
+        for chosen in map(BENCHMARKS.__getitem__, BENCHMARKS):
+            folders = (find_folder(chosen, domain, data) for domain in chosen.domains)
+            if not chosen.embedded and all(folder is not None for folder in folders):
                 return chosen
     return None
 
 
-def _survey_domain(chosen: Benchmark, domain: BenchmarkDomain, base: Path | None) -> Survey:
+def _survey_tree(tree: FolderTree) -> list[Survey]:
+    scan = scan_folder(tree)
+    if scan.loose or scan.shallow or not scan.by_class:
+        return [_survey_folder(scan)]
+    # Folders of folders: each is a domain, perhaps with an `images` folder in between.
+    surveys = [
+        _survey_folder(_descend(tree.folders[name]), name)
+        for name in sorted(scan.by_class)
+        if scan.by_class[name]
+    ]
+    return surveys or [_survey_folder(scan)]
+
+
+def _survey_domain(
+    chosen: Benchmark, domain: BenchmarkDomain, data: Path | FolderTree | None
+) -> Survey:
     survey = Survey(
         f"{domain.key} {domain.title}" if domain.key != domain.title else domain.title,
         published=domain.images,
         expected_classes=len(chosen.classes),
     )
-    folder = find_folder(chosen, domain, base) if base is not None and base.is_dir() else None
     try:
-        if folder is None and base is not None and base.is_dir() and not find_list(domain, base):
-            survey.missing.append(f"no folder {domain.folder!r} with its classes")
-        elif folder is None:
-            survey.domain = load_domain(chosen, domain.key, base)
-            survey.place = "installed package" if chosen.embedded else str(base)
+        if not isinstance(data, FolderTree):
+            survey.domain = load_domain(chosen, domain.key, data)
+            survey.place = "installed package" if chosen.embedded else str(data)
         else:
-            assert base is not None
-            survey.place = str(folder)
-            _fill_from_folder(survey, folder, chosen.classes)
-            _compare_list(survey, find_list(domain, base), base, chosen.classes)
+            _look_into(survey, chosen, domain, data)
     except InputError as error:
         survey.extra.append(str(error))
     if survey.domain is not None:
@@ -129,11 +136,27 @@ def _survey_domain(chosen: Benchmark, domain: BenchmarkDomain, base: Path | None
     return survey
 
 
-def _fill_from_folder(survey: Survey, folder: Path, classes: Sequence[str]) -> None:
+def _look_into(
+    survey: Survey, chosen: Benchmark, domain: BenchmarkDomain, base: FolderTree
+) -> None:
+    """Fill the survey of a benchmark's domain from the folder of the benchmark."""
+    folder, listed = find_folder(chosen, domain, base), find_list(domain, base)
+    if folder is not None:
+        survey.place = str(folder.path)
+        _fill_from_folder(survey, folder, chosen.classes)
+        _compare_list(survey, listed, base.path, chosen.classes)
+    elif listed is not None:
+        survey.domain = load_domain(chosen, domain.key, base)
+        survey.place = str(base.path)
+    else:
+        survey.missing.append(f"no folder {domain.folder!r} with its classes")
+
+
+def _fill_from_folder(survey: Survey, folder: FolderTree, classes: Sequence[str]) -> None:
     scan = scan_folder(folder)
-    known = {normal(name).casefold() for name in classes}
+    known = set(map(class_key, classes))
     for name in sorted(scan.by_class):
-        if normal(name).casefold() not in known:
+        if class_key(name) not in known:
             count = len(scan.by_class.pop(name))
             survey.extra.append(
                 f"folder {name!r} with {_images(count)} is not one of the {len(classes)} classes;"
@@ -141,7 +164,7 @@ def _fill_from_folder(survey: Survey, folder: Path, classes: Sequence[str]) -> N
             )
     _note(survey, scan)
     if scan.loose:
-        survey.notes.append(f"{_images(len(scan.loose))} beside the class folders not used")
+        survey.notes.append(f"{_images(len(scan.loose))} beside the class folders are not used")
     if any(scan.by_class.values()):
         survey.domain = image_folder(folder, classes=classes, name=survey.title, scan=scan)
     else:
@@ -194,12 +217,13 @@ def _survey_folder(scan: FolderScan, title: str | None = None) -> Survey:
     return survey
 
 
-def _descend(folder: Path) -> Path:
-    """`folder`, or the only folder in it while that holds nothing but folders."""
+def _descend(folder: FolderTree) -> FolderScan:
+    """The scan of `folder`, or of the only folder in it while that holds nothing but folders."""
     scan = scan_folder(folder)
     while not scan.loose and not scan.shallow and len(scan.by_class) == 1:
-        scan = scan_folder(scan.root / next(iter(scan.by_class)))
-    return scan.root
+        folder = folder.folders[next(iter(scan.by_class))]
+        scan = scan_folder(folder)
+    return scan
 
 
 def _opened(title: str, place: str, domain: Domain) -> Survey:
@@ -220,4 +244,6 @@ def _note(survey: Survey, scan: FolderScan) -> None:
     if scan.ignored:
         survey.notes.append(f"files that are not images are passed over: {scan.ignored_kinds()}")
     if scan.loops:
-        survey.notes.append(f"links that lead back above themselves: {', '.join(scan.loops)}")
+        survey.notes.append(
+            f"links to a folder above them are not followed: {', '.join(scan.loops)}"
+        )

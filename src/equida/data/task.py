@@ -4,26 +4,45 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from equida.data.classes import check_class_names, class_key
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
-from equida.data.folders import normal
 from equida.errors import InputError
 
 
 @dataclass(frozen=True)
 class Task:
-    """Learn on the source's labels, be judged on the target."""
+    """A source to learn from and a target to be judged on, under one class list.
+
+    Attributes:
+        name: what the task is called in tables, such as "A2W".
+        source: the labelled domain.
+        target: the domain to adapt to; its labels, if any, are only used to judge the result.
+        classes: class names; the index is the label in both domains.
+    """
 
     name: str
     source: Domain
     target: Domain
     classes: tuple[str, ...]
 
+    def absent_classes(self) -> list[str]:
+        """The classes without a sample in the source."""
+        if self.source.labels is None:
+            return []
+        present = set(np.unique(self.source.labels).tolist())
+        return [name for number, name in enumerate(self.classes) if number not in present]
+
 
 def make_task(source: Domain, target: Domain, *, name: str | None = None) -> Task:
-    """The task from `source` to `target`; its classes are the source's.
+    """The task of adapting from `source` to `target`; its classes are the source's.
 
-    The target's labels are looked up by class name (without case), so its class list may be in
-    another order or hold only some of the classes. An unlabelled target is fine.
+    The target's labels are looked up by class name, without regard to case, so its class list may
+    be in another order or hold only some of the classes. The target may be unlabelled.
+
+    Args:
+        source: a labelled domain.
+        target: a domain with samples of the same kind and size.
+        name: the task's name; by default both domains' names with a "2" in between.
 
     >>> from equida.data import array_domain
     >>> shop = array_domain(np.zeros((2, 3)), ["bike", "mug"], name="shop")
@@ -40,6 +59,8 @@ def make_task(source: Domain, target: Domain, *, name: str | None = None) -> Tas
             f"source {source.name} has one class, {source.classes[0]!r}; expected at least two, to"
             " be told apart"
         )
+    for domain in (source, target):
+        check_class_names(domain.classes, domain.name)
     if len(source) == 0 or len(target) == 0:
         empty = source if len(source) == 0 else target
         raise InputError(f"{empty.name} has no samples; expected at least one")
@@ -66,18 +87,18 @@ def _sample_shape(domain: Domain) -> str:
 def _aligned(target: Domain, source: Domain) -> Domain:
     if target.labels is None:
         return target.relabel(source.classes, None)
-    numbers = {normal(known).casefold(): number for number, known in enumerate(source.classes)}
+    numbers = {class_key(known): number for number, known in enumerate(source.classes)}
     present = np.unique(target.labels)
     unknown = [
         target.classes[label]
         for label in present
-        if normal(target.classes[label]).casefold() not in numbers
+        if class_key(target.classes[label]) not in numbers
     ]
     if unknown:
         raise InputError(_unknown(target, source, unknown))
     order = np.full(len(target.classes), -1, np.int64)
     for label in present:
-        order[label] = numbers[normal(target.classes[label]).casefold()]
+        order[label] = numbers[class_key(target.classes[label])]
     return target.relabel(source.classes, order[target.labels])
 
 

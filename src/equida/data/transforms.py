@@ -1,10 +1,10 @@
-"""Image transforms of the protocol: Pillow in, what torchvision's Pillow path gives out.
+"""The image transforms of the protocol, with the results of torchvision's for Pillow images.
 
 The steps are written here rather than taken from torchvision for three reasons: their random
 numbers come from a generator that is passed in, so that a sample's augmentation depends neither on
 the number of workers nor on the thread that makes it; a transform can be written into a run's
-record and compared; and data can be prepared without torchvision. The tests hold them, bit for
-bit, to torchvision's.
+record and compared; and data can be prepared without torchvision. The tests compare them with
+torchvision's, bit for bit.
 """
 
 import math
@@ -21,11 +21,10 @@ from equida.errors import InputError
 if TYPE_CHECKING:
     from PIL import Image
 
-Kind = Literal["random-crop", "random-resized-crop", "centre-crop", "ten-crop"]
+TrainCrop = Literal["random-crop", "random-resized-crop"]
+Kind = Literal[TrainCrop, "centre-crop", "ten-crop"]
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-# Photographs of one object that fills the frame: the protocol cuts them at random scales.
-RESIZED_CROP_DOMAINS = frozenset(("webcam", "dslr", "w", "d"))
 
 
 @dataclass(frozen=True)
@@ -38,16 +37,17 @@ class Transform:
 
     Attributes:
         kind: how the crop is taken.
-        resize: side in pixels that the image is resized to first (bilinear).
-        crop: side of the result.
-        square: resize both sides to `resize`, as the protocol does; False: the shorter one, keeping
-            the aspect.
-        mean: subtracted from each channel, for pixels in [0, 1]; one number means a grey image.
+        resize: the side in pixels to which the image is resized first (bilinear).
+        crop: the side of the result.
+        square: resize both sides to `resize`, as the protocol does; False: resize the shorter side
+            and keep the aspect.
+        mean: what is subtracted from each channel, for pixels in [0, 1]; one number means a grey
+            image.
         std: what each channel is then divided by.
-        reduced: decode a JPEG at the smallest scale that is not below `resize`: 0.6 of the time for
-            Office-31's webcam images and 0.4 for its dslr images, with pixels that are 1 of 255 off
-            on average and features (EfficientNet-Lite0) of cosine 0.993 or more with the exact
-            ones.
+        reduced: decode a JPEG at the smallest scale that is not below `resize`. This takes 0.6 of
+            the time for Office-31's webcam images and 0.4 for its dslr images; pixels are off by 1
+            of 255 on average, and features (EfficientNet-Lite0) have a cosine of 0.993 or more with
+            the exact ones.
 
     >>> print(Transform("centre-crop", mean=(0.5,), std=(0.5,)))
     centre-crop resize=256 crop=224 square=True mean=0.5 std=0.5 reduced=False
@@ -84,7 +84,7 @@ class Transform:
 
     @classmethod
     def parse(cls, text: str) -> "Transform":
-        """The transform that `str` wrote as `text`.
+        """The transform whose text (`str(transform)`) is `text`.
 
         >>> Transform.parse(str(Transform("ten-crop"))) == Transform("ten-crop")
         True
@@ -112,7 +112,7 @@ class Transform:
 
         Args:
             image: any Pillow image.
-            generator: where random numbers come from; None: torch's global generator.
+            generator: the source of random numbers; None: torch's global generator.
         """
         pixels = self.pixels(image, generator)
         return self.normalize(pixels[None])[0].contiguous()
@@ -137,7 +137,7 @@ class Transform:
     def normalize(self, pixels: Tensor) -> Tensor:
         """A batch of `pixels`, (batch, ..., channels), as float32 in channels_last order.
 
-        The bytes already lie in that order, so that no element is moved.
+        The bytes are in that order already, so that no element is moved.
         """
         batch = pixels.movedim(-1, -3).to(torch.float32, copy=True)
         shape = (len(self.mean), 1, 1)
@@ -145,9 +145,9 @@ class Transform:
         return batch.div_(255).sub_(mean).div_(std)
 
     def open_reduced(self, path: Path) -> "Image.Image | None":
-        """A JPEG decoded at reduced scale, or None where that is not asked for or not possible.
+        """A JPEG decoded at reduced scale, or None where that is not wanted or not possible.
 
-        None as well for a file that cannot be read: the usual way then says why.
+        It is None for a file that cannot be read too: `read_image` then says why.
         """
         from PIL import Image
 
@@ -164,20 +164,17 @@ class Transform:
 
 
 def train_transform(
-    domain: str,
+    crop: TrainCrop = "random-crop",
     mean: tuple[float, ...] = IMAGENET_MEAN,
     std: tuple[float, ...] = IMAGENET_STD,
     size: int = 224,
 ) -> Transform:
-    """The protocol's training transform for the domain of that name.
+    """The protocol's training transform, with the crop that a domain asks for (`train_crop`).
 
-    >>> train_transform("amazon").kind, train_transform("webcam").kind
-    ('random-crop', 'random-resized-crop')
+    >>> train_transform().resize, train_transform("random-resized-crop").kind
+    (256, 'random-resized-crop')
     """
-    kind: Kind = "random-crop"
-    if domain.lower() in RESIZED_CROP_DOMAINS:
-        kind = "random-resized-crop"
-    return Transform(kind, _before_crop(size), size, mean=mean, std=std)
+    return Transform(crop, _before_crop(size), size, mean=mean, std=std)
 
 
 def evaluation_transform(
@@ -187,7 +184,7 @@ def evaluation_transform(
     *,
     ten_crop: bool = False,
 ) -> Transform:
-    """The protocol's test transform: a square of 256, of which the centre 224 (or ten crops)."""
+    """The protocol's test transform: the centre 224 (or ten crops) of a square of 256."""
     kind: Kind = "ten-crop" if ten_crop else "centre-crop"
     return Transform(kind, _before_crop(size), size, mean=mean, std=std)
 
@@ -199,7 +196,7 @@ def feature_transform(
     *,
     reduced: bool = False,
 ) -> Transform:
-    """What features are computed of: the shorter side to 8/7 of `size`, of which the centre.
+    """The transform for computing features: the centre, once the shorter side is 8/7 of `size`.
 
     >>> feature_transform(size=224).resize
     256
@@ -208,7 +205,7 @@ def feature_transform(
 
 
 def _before_crop(size: int) -> int:
-    """256 for 224, and the same share of the image for networks of another size."""
+    """The side before the crop: 256 for 224, and the same ratio for networks of another size."""
     return round(size * 256 / 224)
 
 
@@ -270,9 +267,9 @@ def _random_resized_crop(
 
 
 def _random_box(width: int, height: int, generator: Generator | None) -> tuple[int, int, int, int]:
-    """Left, top, width and height of 8 to 100 % of a square, with an aspect of 3/4 to 4/3.
+    """Left, top, width and height of a box of 8 to 100 % of the area and an aspect of 3/4 to 4/3.
 
-    After ten boxes that do not fit, all of it.
+    After ten boxes that do not fit it is the whole image.
     """
     low, high = torch.log(torch.tensor((3.0 / 4.0, 4.0 / 3.0))).tolist()
     for _ in range(10):

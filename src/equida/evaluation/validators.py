@@ -1,18 +1,61 @@
 """Scores that guess, without target labels, how well a model does on the target.
 
-Every score is one number of the whole target set (or source set), and higher is better. They are
-computed side by side at each evaluation, so that a run can say what each of them would have picked.
+Every score is one number of the whole target set, and higher is better. They are computed side by
+side at each evaluation, so that a run can say what each of them would have picked. To add one,
+write its function here with `@validator` above it: runs, tables and the page then show it.
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from equida.registry import Registry
+
 SND_SAMPLES = 1000
 """How many target samples soft neighbourhood density looks at: its cost is quadratic in them."""
 
+Score = Callable[[Tensor], float]
 
+
+@dataclass(frozen=True)
+class Validator:
+    """A label-free score of target predictions."""
+
+    name: str
+    title: str
+    meaning: str
+    """Which step it picks, as the end of a sentence."""
+    score: Score | None
+    """From log-probabilities of the target, (samples, classes); None: source accuracy, which is
+    measured with the source's labels."""
+
+
+VALIDATORS: Registry[Validator] = Registry("validator")
+VALIDATORS.add(
+    "source_accuracy",
+    Validator(
+        "source_accuracy",
+        "source accuracy",
+        "the step with the best accuracy on source samples",
+        None,
+    ),
+)
+
+
+def validator(name: str, title: str, meaning: str) -> Callable[[Score], Score]:
+    """Make a score of target log-probabilities known by `name`."""
+
+    def add(score: Score) -> Score:
+        VALIDATORS.add(name, Validator(name, title, meaning, score))
+        return score
+
+    return add
+
+
+@validator("entropy", "entropy", "the step with the lowest mean entropy of target predictions")
 def negative_entropy(log_probs: Tensor) -> float:
     """Minus the mean entropy of the predictions, in [-log C, 0] (Morerio et al. 2018).
 
@@ -22,6 +65,11 @@ def negative_entropy(log_probs: Tensor) -> float:
     return float((log_probs.exp() * log_probs).sum(1).mean())
 
 
+@validator(
+    "information_maximization",
+    "information maximization",
+    "the step whose target predictions are certain one by one and diverse on average",
+)
 def information_maximization(log_probs: Tensor) -> float:
     """Entropy of the mean prediction minus the mean entropy, in [0, log C] (Musgrave et al. 2022).
 
@@ -32,6 +80,9 @@ def information_maximization(log_probs: Tensor) -> float:
     return float(-(log_mean.exp() * log_mean).sum()) + negative_entropy(log_probs)
 
 
+@validator(
+    "bnm", "nuclear norm (BNM)", "the step with the largest nuclear norm of target predictions"
+)
 def nuclear_norm(log_probs: Tensor) -> float:
     """Nuclear norm over sqrt(N min(N, C)), its maximum: in (0, 1] (as the BNM validator).
 
@@ -46,6 +97,11 @@ def nuclear_norm(log_probs: Tensor) -> float:
     return float(singular.sum() / math.sqrt(rows * min(rows, classes)))
 
 
+@validator(
+    "snd",
+    "soft neighbourhood density",
+    "the step with the largest soft neighbourhood density of target predictions",
+)
 def soft_neighbourhood_density(log_probs: Tensor, temperature: float = 0.05) -> float:
     """Mean entropy of each sample's similarities to the others (Saito et al. 2021).
 
@@ -62,13 +118,3 @@ def soft_neighbourhood_density(log_probs: Tensor, temperature: float = 0.05) -> 
     similarity.fill_diagonal_(-math.inf)
     weights = similarity.softmax(1)
     return float(torch.special.entr(weights).sum(1).mean())
-
-
-TARGET_VALIDATORS = {
-    "entropy": negative_entropy,
-    "information_maximization": information_maximization,
-    "bnm": nuclear_norm,
-    "snd": soft_neighbourhood_density,
-}
-VALIDATORS = ("source_accuracy", *TARGET_VALIDATORS)
-"""All names; source accuracy looks at source labels, the others at target predictions."""

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from equida.losses.closed import checked, positive
+from equida.losses.closed_form import checked, positive
 
 
 def entropy(logits: Tensor) -> Tensor:

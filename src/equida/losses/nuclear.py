@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from equida.losses.closed import checked, from_closed_form, through_softmax
+from equida.losses.closed_form import checked, from_closed_form, through_softmax
 
 Normalize = Literal["batch", "min", "sqrt", "sum"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from equida.losses.closed import (
+from equida.losses.closed_form import (
     checked,
     from_closed_form,
     in_range,

@@ -1,4 +1,4 @@
-"""Methods: source cross-entropy plus losses or alignment plus their own heads; one file each.
+"""Methods: what is added to source cross-entropy (losses, alignment, heads); one file each.
 
 method = build("nsm", features=256, classes=31, classifier=network.classifier)
 terms = method(source, labels, target, progress)
@@ -13,11 +13,26 @@ from equida.methods import (  # noqa: F401
 # isort: on
 
 from equida.methods.base import METHODS, Entry, Method, Output, Range, register, search
-from equida.methods.compose import Composite, build, configure, default_config, parts
+from equida.methods.compose import (
+    Composite,
+    build,
+    check_overrides,
+    configure,
+    default_config,
+    find_field,
+    split_name,
+)
 from equida.methods.describe import Description, Hyperparameter, describe
+
+STANDARD = (
+    "source_only", "dan", "dann", "jan", "cdan", "safn", "symnets", "max_square", "bnm", "cwsm",
+    "nsm",
+)  # fmt: skip
+"""The eleven systems of the standard comparison, in the order of tables."""
 
 __all__ = [
     "METHODS",
+    "STANDARD",
     "Composite",
     "Description",
     "Entry",
@@ -26,10 +41,12 @@ __all__ = [
     "Output",
     "Range",
     "build",
+    "check_overrides",
     "configure",
     "default_config",
     "describe",
-    "parts",
+    "find_field",
     "register",
     "search",
+    "split_name",
 ]

@@ -1,6 +1,5 @@
 """What a method is: named, weighted loss terms that are added to source cross-entropy."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,11 +7,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
+from equida.fields import Bounds, with_bounds
 from equida.registry import Registry
 
 
 class Output(NamedTuple):
-    """What a network says of one batch."""
+    """What a network computes for one batch."""
 
     features: Tensor
     """(batch, features), after the bottleneck."""
@@ -20,18 +20,14 @@ class Output(NamedTuple):
     """(batch, classes)."""
 
 
-@dataclass(frozen=True)
-class Range:
-    """Where a search may look for a hyper-parameter, and the values that it may have at all."""
+@dataclass(frozen=True, kw_only=True)
+class Range(Bounds):
+    """The values that a hyper-parameter may have, and the part of them that a search tries."""
 
     low: float
     high: float
     log: bool = False
-    least: float = 0.0
-    most: float = math.inf
-
-    def allows(self, value: float) -> bool:
-        return math.isfinite(value) and self.least <= value <= self.most
+    """Whether a search draws from the logarithm of the value."""
 
 
 def search(
@@ -40,33 +36,40 @@ def search(
     high: float,
     *,
     log: bool = False,
-    least: float = 0.0,
-    most: float = math.inf,
+    minimum: float = 0.0,
+    maximum: float = math.inf,
 ) -> Any:
-    """A dataclass field with a default, the range to search, and the least and largest value."""
-    allowed = Range(low, high, log, least, most)
-    return dataclasses.field(default=default, metadata={"range": allowed})
+    """A dataclass field with a default, the range to search, and the smallest and largest value."""
+    allowed = Range(low=low, high=high, log=log, minimum=minimum, maximum=maximum)
+    return with_bounds(default, allowed)
 
 
 class Method(nn.Module):
     """Adds named, weighted terms to source cross-entropy; never calls `backward`.
+
+    At the beginning of the training, the loop multiplies the terms by a ramp from 0 to 1, as
+    predictions for the target mean little before the network has learned the source. A term that
+    learns from source labels must not be held back: name it in `supervised_terms`.
 
     Args:
         config: the method's own frozen dataclass of hyper-parameters.
         features: width of `Output.features`.
         classes: width of `Output.logits`.
         classifier: the network's own head, for methods that apply it with frozen weights or to
-            detached features. It stays the network's: it is not registered here again.
+            detached features. It stays a part of the network and is not registered here again.
     """
 
     owns_cross_entropy: bool = False
-    """True where the terms include the method's own form of source cross-entropy, so that the loop
-    adds none."""
+    """True where the terms include the method's own form of source cross-entropy: the loop then
+    adds none, and ramps none of the terms."""
+    supervised_terms: frozenset[str] = frozenset()
+    """The terms that learn from source labels, such as the cross-entropy of a second head. They
+    have their full weight from the first step."""
     uses_target: bool = True
-    """False where nothing of the target may enter: not even the statistics of normalisation see a
-    target batch."""
+    """False where the method must not see the target at all: not even the statistics of
+    normalisation are computed from a target batch."""
     source_free: bool = False
-    """True where the terms, of which there is at least one, need target predictions only."""
+    """True where the method has terms and all of them need only target predictions."""
 
     def __init__(self, config: Any, features: int, classes: int, classifier: nn.Module) -> None:
         super().__init__()
@@ -86,32 +89,37 @@ class Method(nn.Module):
         """The terms to add for one step; `progress` runs from 0 to 1 over the training."""
         raise NotImplementedError
 
-    def grown(
-        self, source: Output, labels: Tensor, target: Output, progress: float, share: float
+    def ramped_terms(
+        self, source: Output, labels: Tensor, target: Output, progress: float, ramp: float
     ) -> dict[str, Tensor]:
-        """The terms at a share of their weight; those with cross-entropy in them at all of it."""
+        """The terms, with those that adapt to the target multiplied by `ramp`, in [0, 1]."""
         terms: dict[str, Tensor] = self(source, labels, target, progress)
-        if share == 1.0 or self.owns_cross_entropy:
+        if ramp == 1.0 or self.owns_cross_entropy:
             return terms
-        return {name: share * term for name, term in terms.items()}
+        return {
+            name: term if name in self.supervised_terms else ramp * term
+            for name, term in terms.items()
+        }
 
     def predict(self, output: Output) -> Tensor:
-        """The logits that this method predicts with; the network's own unless it has a head."""
+        """The logits that the method predicts with: the network's, unless it has its own head."""
         return output.logits
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered method: its class, its hyper-parameters, and what a list of methods says."""
+    """A registered method: its class, its hyper-parameters, its reference and its presets."""
 
     method: type[Method]
     config: type
+    """The frozen dataclass of its hyper-parameters."""
     reference: str
     presets: Mapping[str, Mapping[str, Any]]
-    """Per benchmark, the hyper-parameters that differ there from the defaults."""
+    """For each benchmark, the hyper-parameters whose values differ there from the defaults."""
 
     @property
     def idea(self) -> str:
+        """The first line of the class's docstring."""
         return (self.method.__doc__ or "").strip().splitlines()[0]
 
 
@@ -127,7 +135,7 @@ def register(
     reference: str,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[M], M]:
-    """Class decorator: makes a method known by `name`."""
+    """A class decorator that registers a method under `name`."""
 
     def add(method: M) -> M:
         METHODS.add(name, Entry(method, config, reference, presets or {}))

@@ -11,8 +11,8 @@ from equida.alignment import (
     certainty_weights,
     domain_loss,
     multilinear_map,
+    ramp,
     reverse_gradient,
-    warm_up,
 )
 from equida.methods.base import Method, Output, register, search
 
@@ -26,11 +26,11 @@ class CDANConfig:
     """Weight of the domain loss against source cross-entropy."""
     entropy: bool = False
     """Let samples with sure predictions count more (CDAN+E)."""
-    width: int = search(1024, 64, 2048, log=True, least=1)
+    width: int = search(1024, 64, 2048, log=True, minimum=1)
     """Units in each of the discriminator's two hidden layers, and of the randomised map."""
-    dropout: float = search(0.5, 0.0, 0.7, most=1.0)
+    dropout: float = search(0.5, 0.0, 0.7, maximum=1.0)
     """Dropout after each hidden layer of the discriminator."""
-    randomize_from: int = search(4096, 1024, 16384, log=True, least=1)
+    randomize_from: int = search(4096, 1024, 16384, log=True, minimum=1)
     """Features times classes from which on the randomised map replaces the outer product."""
 
 
@@ -62,7 +62,7 @@ class CDAN(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        reversal = warm_up(progress)
+        reversal = ramp(progress)
         features = reverse_gradient(torch.cat([source.features, target.features]), reversal)
         probs = torch.cat([source.logits, target.logits]).detach().softmax(1)
         joint = self.map(features, probs) if self.map else multilinear_map(features, probs)

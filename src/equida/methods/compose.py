@@ -1,22 +1,24 @@
-"""A method from its name, `a` or `a+b`, and from the hyper-parameters that shall differ."""
+"""Build a method from its name, `a` or `a+b`, and from the hyper-parameters that are changed."""
 
 import dataclasses
 import difflib
-import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor, nn
 
 from equida.errors import InputError
-from equida.methods.base import METHODS, Method, Output, Range
+from equida.fields import FieldSpec, specs
+from equida.methods.base import METHODS, Method, Output
 
 
 class Composite(Method):
-    """The terms of several methods together; a name that two of them use gets theirs in front.
+    """The terms of several methods together.
 
-    Where one of them predicts with a head of its own, the others see what it predicts.
+    Where two methods use the same name for a term, the later one's gets its method in front. Where
+    one method predicts with a head of its own, the others see its predictions. Each method decides
+    which of its terms are ramped.
     """
 
     def __init__(self, methods: Mapping[str, Method]) -> None:
@@ -38,18 +40,19 @@ class Composite(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        return self.grown(source, labels, target, progress, 1.0)
+        return self.ramped_terms(source, labels, target, progress, 1.0)
 
-    def grown(
-        self, source: Output, labels: Tensor, target: Output, progress: float, share: float
+    def ramped_terms(
+        self, source: Output, labels: Tensor, target: Output, progress: float, ramp: float
     ) -> dict[str, Tensor]:
-        own, seen = (source, target), (source, target)
+        network, predicted = (source, target), (source, target)
         if self._predictor is not None:
-            seen = (self._predicted(source), self._predicted(target))
+            predicted = (self._predicted(source), self._predicted(target))
         terms: dict[str, Tensor] = {}
         for name, method in self._each().items():
-            of_source, of_target = own if name == self._predictor else seen
-            for key, value in method.grown(of_source, labels, of_target, progress, share).items():
+            source_out, target_out = network if name == self._predictor else predicted
+            added = method.ramped_terms(source_out, labels, target_out, progress, ramp)
+            for key, value in added.items():
                 terms[f"{name}.{key}" if key in terms else key] = value
         return terms
 
@@ -73,7 +76,7 @@ def build(
     overrides: Mapping[str, Any] | None = None,
     benchmark: str | None = None,
 ) -> Method:
-    """The method, or the composition of methods, of that name.
+    """The method with that name, or the composition of methods.
 
     Args:
         name: a registered name, or several with `+` between them.
@@ -81,7 +84,7 @@ def build(
         classes: number of classes.
         classifier: the network's own head, features to logits.
         overrides: hyper-parameters that differ from the defaults, as for `configure`.
-        benchmark: whose presets take the place of the defaults.
+        benchmark: the data set whose presets replace the defaults; None: no presets.
 
     >>> method = build("cdan+nsm", 16, 4, nn.Linear(16, 4), {"nsm.trade_off": 1.0})
     >>> method.config["nsm"].trade_off
@@ -94,10 +97,10 @@ def build(
     return next(iter(methods.values())) if len(methods) == 1 else Composite(methods)
 
 
-def parts(name: str) -> tuple[str, ...]:
+def split_name(name: str) -> tuple[str, ...]:
     """The registered names that `name` composes.
 
-    >>> parts("cdan+nsm")
+    >>> split_name("cdan+nsm")
     ('cdan', 'nsm')
     """
     names = tuple(part.strip() for part in name.split("+"))
@@ -126,67 +129,55 @@ def configure(
     Args:
         name: a registered name, or several with `+` between them.
         overrides: values by field name, or by `part.field` where several parts have that field.
-            Strings are read as the field's type.
-        benchmark: whose presets take the place of the defaults.
+            A string is read as the field's type.
+        benchmark: the data set whose presets replace the defaults; None: no presets.
 
     >>> configure("safn+cwsm", {"delta": "0.5", "cwsm.trade_off": 2})["cwsm"]
     CWSMConfig(trade_off=2.0, r=0.5)
     """
-    configs = {part: default_config(part, benchmark) for part in parts(name)}
-    for key, value in (overrides or {}).items():
-        part, field = _find(name, configs, key)
-        checked = _checked(f"{part}.{field.name}", field, _type(configs[part], field.name), value)
-        configs[part] = dataclasses.replace(configs[part], **{field.name: checked})
+    configs = {part: default_config(part, benchmark) for part in split_name(name)}
+    for key, value in check_overrides(name, overrides or {}).items():
+        part, spec = find_field(name, key)
+        configs[part] = dataclasses.replace(configs[part], **{spec.name: value})
     return configs
 
 
-def _find(name: str, configs: dict[str, Any], key: str) -> tuple[str, dataclasses.Field[Any]]:
-    """The part and the field that `field` or `part.field` means."""
-    known = {f"{p}.{f.name}": (p, f) for p, c in configs.items() for f in dataclasses.fields(c)}
+def check_overrides(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The overrides of a method with each value in the type of its field.
+
+    Raises:
+        InputError: there is no such method, it has no such hyper-parameter, or the value is not
+            allowed.
+    """
+    split_name(name)
+    checked = {}
+    for key, value in overrides.items():
+        part, spec = find_field(name, key)
+        checked[key] = spec.value(value, f"{part}.{spec.name}")
+    return checked
+
+
+def find_field(name: str, key: str) -> tuple[str, FieldSpec]:
+    """The part of a method and the field of it that `field` or `part.field` means.
+
+    >>> part, spec = find_field("cdan+nsm", "alpha")
+    >>> part, spec.name
+    ('nsm', 'alpha')
+    """
+    parts = split_name(name)
+    known = {
+        f"{part}.{spec.name}": (part, spec)
+        for part in parts
+        for spec in specs(METHODS[part].config).values()
+    }
     meant = [full for full in known if key in (full, full.split(".")[1])]
     if len(meant) > 1:
         raise InputError(f"{key!r} is ambiguous in {name!r}; write {' or '.join(meant)}")
     if meant:
         return known[meant[0]]
-    names = list(known) if len(configs) > 1 else [full.split(".")[1] for full in known]
+    names = list(known) if len(parts) > 1 else [full.split(".")[1] for full in known]
     close = difflib.get_close_matches(key, names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     raise InputError(
         f"{name!r} has no hyper-parameter {key!r}{hint} Known: {', '.join(names) or 'none'}"
     )
-
-
-def _type(config: Any, field: str) -> Any:
-    return typing.get_type_hints(type(config))[field]
-
-
-def _checked(name: str, field: dataclasses.Field[Any], expected: Any, value: Any) -> Any:
-    """The value in the field's type, or an InputError that says what it may be."""
-    options = typing.get_args(expected)
-    if typing.get_origin(expected) is Literal:
-        if value in options:
-            return value
-        raise InputError(f"{name} is {value!r}; it must be one of {', '.join(options)}")
-    if isinstance(expected, types.UnionType):
-        if value is None or str(value).lower() == "none":
-            return None
-        expected = next(option for option in options if option is not types.NoneType)
-    if expected is bool:
-        choice = {"true": True, "false": False}.get(str(value).lower())
-        if choice is None:
-            raise InputError(f"{name} is {value!r}; it must be true or false")
-        return choice
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        number = expected(value)
-        if number != float(value):
-            raise ValueError
-    except (TypeError, ValueError):
-        kind = "an integer" if expected is int else "a number"
-        raise InputError(f"{name} is {value!r}; it must be {kind}") from None
-    allowed: Range = field.metadata["range"]
-    if not allowed.allows(number):
-        upper = "finite and" if allowed.most == float("inf") else f"at most {allowed.most:g} and"
-        raise InputError(f"{name} is {value!r}; it must be {upper} at least {allowed.least:g}")
-    return number

@@ -12,7 +12,7 @@ from equida.methods.base import Method, Output, register, search
 class CWSMConfig:
     trade_off: float = search(1.0, 0.5, 2.5)
     """Weight of the target term against source cross-entropy (the paper's lambda)."""
-    r: float = search(0.5, 0.0, 1.0, most=1.0)
+    r: float = search(0.5, 0.0, 1.0, maximum=1.0)
     """Pressure towards equal class sizes; strongest near 0.5, and none at 0."""
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from equida.alignment import Discriminator, domain_loss, reverse_gradient, warm_up
+from equida.alignment import Discriminator, domain_loss, ramp, reverse_gradient
 from equida.methods.base import Method, Output, register, search
 
 
@@ -13,9 +13,9 @@ from equida.methods.base import Method, Output, register, search
 class DANNConfig:
     trade_off: float = search(1.0, 0.1, 2.5)
     """Weight of the domain loss against source cross-entropy."""
-    width: int = search(1024, 64, 2048, log=True, least=1)
+    width: int = search(1024, 64, 2048, log=True, minimum=1)
     """Units in each of the discriminator's two hidden layers."""
-    dropout: float = search(0.5, 0.0, 0.7, most=1.0)
+    dropout: float = search(0.5, 0.0, 0.7, maximum=1.0)
     """Dropout after each hidden layer of the discriminator."""
 
 
@@ -41,6 +41,6 @@ class DANN(Method):
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
         both = torch.cat([source.features, target.features])
-        domains = self.discriminator(reverse_gradient(both, warm_up(progress)))
+        domains = self.discriminator(reverse_gradient(both, ramp(progress)))
         of_source, of_target = domains.split([len(source.features), len(target.features)])
         return {"domain": self.config.trade_off * domain_loss(of_source, of_target)}

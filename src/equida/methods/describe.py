@@ -1,30 +1,28 @@
-"""What a list of methods says of each: idea, hyper-parameters, reference."""
+"""What a list of methods shows of each one: its idea, its hyper-parameters and its reference."""
 
-import ast
-import dataclasses
 import inspect
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from equida.fields import specs
 from equida.methods.base import METHODS, Range
 
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """A field of a method's configuration, as a reader needs it."""
+    """A field of a method's configuration, as a list shows it."""
 
     name: str
     default: Any
     range: Range | None
-    """Where a search may look; None where the field is no number."""
+    """The range to search; None where the field is not a number or has no such range."""
     meaning: str
 
 
 @dataclass(frozen=True)
 class Description:
-    """A registered method, as a reader needs it."""
+    """A registered method, as a list shows it."""
 
     name: str
     idea: str
@@ -37,16 +35,20 @@ class Description:
 
 
 def describe(name: str) -> Description:
-    """What there is to know of a registered method before it is used.
+    """What a user should know of a registered method before using it.
 
     >>> describe("cwsm").hyperparameters[1].meaning
     'Pressure towards equal class sizes; strongest near 0.5, and none at 0.'
     """
     entry = METHODS[name]
-    meanings = field_docstrings(entry.config)
     fields = tuple(
-        Hyperparameter(f.name, f.default, f.metadata.get("range"), meanings.get(f.name, ""))
-        for f in dataclasses.fields(entry.config)
+        Hyperparameter(
+            spec.name,
+            spec.default,
+            spec.bounds if isinstance(spec.bounds, Range) else None,
+            spec.meaning,
+        )
+        for spec in specs(entry.config).values()
     )
     _, *notes = inspect.cleandoc(entry.method.__doc__ or "").split("\n\n")
     return Description(
@@ -58,19 +60,3 @@ def describe(name: str) -> Description:
         fields,
         entry.presets,
     )
-
-
-def field_docstrings(config: type) -> dict[str, str]:
-    """The string that follows each field in the source of a dataclass, on one line."""
-    try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(config))).body[0]
-    except OSError:  # an installation without sources
-        return {}
-    assert isinstance(body, ast.ClassDef)
-    found = {}
-    for field, text in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            value = text.value if isinstance(text, ast.Expr) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                found[field.target.id] = " ".join(value.value.split())
-    return found

@@ -13,7 +13,7 @@ class IWMaxSquareConfig:
     trade_off: float = search(1.0, 0.1, 2.5)
     """Weight of the target term against source cross-entropy; the loss has the scale
     1 / classes."""
-    ratio: float = search(0.2, 0.0, 1.0, most=1.0)
+    ratio: float = search(0.2, 0.0, 1.0, maximum=1.0)
     """Pressure towards rarely predicted classes."""
 
 

@@ -12,7 +12,7 @@ from equida.methods.base import Method, Output, register, search
 class MCCConfig:
     trade_off: float = search(1.0, 0.1, 2.5)
     """Weight of the target term against source cross-entropy."""
-    temperature: float = search(2.5, 1.0, 5.0, least=1e-3)
+    temperature: float = search(2.5, 1.0, 5.0, minimum=1e-3)
     """What the logits are divided by; larger values let more of the confusion be seen."""
 
 

@@ -1,4 +1,4 @@
-"""MCD: two classifiers that find target samples far from the source, features that return them."""
+"""MCD: two classifiers find target samples far from the source; features bring them back."""
 
 from dataclasses import dataclass
 
@@ -33,13 +33,14 @@ class MCDConfig:
 class MCD(Method):
     """Maximum classifier discrepancy: two classifiers disagree on the target, features reconcile.
 
-    The first classifier is the network's own head, the second one this method's. Instead of the
-    authors' turns of steps, the gradient of the discrepancy is reversed between classifiers and
-    features, so that one step does both. Both are linear; the authors' have two hidden layers.
-    Predicts with the mean of both.
+    The first classifier is the network's own head, and the second one belongs to this method.
+    Instead of the authors' alternating steps, the gradient of the discrepancy is reversed between
+    classifiers and features, so that one step does both. Both classifiers are linear; the authors'
+    have two hidden layers. The method predicts with the mean of both.
     """
 
     config: MCDConfig
+    supervised_terms = frozenset({"second"})
 
     def __init__(
         self, config: MCDConfig, features: int, classes: int, classifier: nn.Module

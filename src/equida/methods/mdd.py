@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from equida.alignment import margin_disparity, reverse_gradient, warm_up
+from equida.alignment import margin_disparity, ramp, reverse_gradient
 from equida.methods.base import Method, Output, register, search
 
 
@@ -12,11 +12,11 @@ from equida.methods.base import Method, Output, register, search
 class MDDConfig:
     trade_off: float = search(1.0, 0.1, 2.5)
     """Weight of the disparity against source cross-entropy."""
-    margin: float = search(4.0, 1.0, 8.0, least=1.0)
+    margin: float = search(4.0, 1.0, 8.0, minimum=1.0)
     """Weight of agreement on the source: the exponential of the margin."""
     reversal: float = search(0.1, 0.01, 1.0, log=True)
     """Strength of the features' side at the end of training; it grows from 0."""
-    dropout: float = search(0.5, 0.0, 0.7, most=1.0)
+    dropout: float = search(0.5, 0.0, 0.7, maximum=1.0)
     """Dropout in the adversary, between its two layers."""
 
 
@@ -47,7 +47,7 @@ class MDD(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        reversal = warm_up(progress, self.config.reversal)
+        reversal = ramp(progress, self.config.reversal)
         disparity = margin_disparity(
             source.logits,
             self.adversary(reverse_gradient(source.features, reversal)),

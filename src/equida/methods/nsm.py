@@ -12,11 +12,11 @@ from equida.methods.base import Method, Output, register, search
 class NSMConfig:
     trade_off: float = search(2.0, 0.5, 2.5)
     """Weight of the target term against source cross-entropy (the paper's lambda)."""
-    r: float = search(0.5, 0.0, 1.0, most=1.0)
+    r: float = search(0.5, 0.0, 1.0, maximum=1.0)
     """Pressure towards equal class sizes."""
-    alpha: float = search(1.0, 1.0, 2.5, least=1e-3)
+    alpha: float = search(1.0, 1.0, 2.5, minimum=1e-3)
     """Larger values flatten the gradient near the minimum."""
-    eps: float | None = search(None, 0.0, 1e-5, most=1.0)
+    eps: float | None = search(None, 0.0, 1e-5, maximum=1.0)
     """Weight of the squares alone; None is 1e-6 where a batch has fewer rows than classes,
     else 0."""
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from equida.alignment import symmetric_classifier_loss, symmetric_feature_loss, warm_up
+from equida.alignment import ramp, symmetric_classifier_loss, symmetric_feature_loss
 from equida.methods.base import Method, Output, register, search
 
 
@@ -44,7 +44,7 @@ class SymNets(Method):
             self._both(source.features, frozen=True),
             labels,
             self._both(target.features, frozen=True),
-            self.config.trade_off * warm_up(progress),
+            self.config.trade_off * ramp(progress),
         )
         return {"classifiers": classifiers, "features": features}
 

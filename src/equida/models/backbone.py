@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from equida.errors import InputError
+from equida.files import file_sha256
 from equida.models.lenet import LeNet
 from equida.models.weights import (
-    file_sha256,
     hub_file,
     load_weights,
     state_sha256,

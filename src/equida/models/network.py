@@ -12,7 +12,7 @@ class Network(nn.Module):
 
     Args:
         backbone: inputs to (batch, width) vectors; `nn.Identity` where rows are features.
-        width: how many numbers the backbone gives.
+        width: how many features the backbone has.
         classes: how many classes.
         bottleneck: width of the bottleneck, linear - batch normalisation - ReLU - dropout; 0: none.
         normalize: batch normalisation in the bottleneck.

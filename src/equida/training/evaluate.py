@@ -10,16 +10,17 @@ import torch.distributed as dist
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from equida.data.loading import AnyTransform, eval_batches
-from equida.evaluation import discriminability, equity
-from equida.evaluation.accuracy import accuracy, confusion_matrix, mean_class_accuracy
-from equida.evaluation.validators import TARGET_VALIDATORS, VALIDATORS
+from equida.data.batches import AnyTransform, eval_batches
+from equida.evaluation import figures
+from equida.evaluation.accuracy import confusion_matrix
+from equida.evaluation.figures import Evaluated
+from equida.evaluation.validators import VALIDATORS
 from equida.training.objective import Objective
 
 
 @dataclass(frozen=True)
-class Predictions:
-    """What the network says of every sample of a domain, in order."""
+class DomainPredictions:
+    """What the network predicts for every sample of a domain, in order."""
 
     log_probs: Tensor
     labels: Tensor
@@ -35,7 +36,7 @@ class Predictions:
 
 @contextmanager
 def evaluating(objective: Objective) -> Iterator[None]:
-    """Evaluation mode inside, the mode it was in outside."""
+    """Put the objective into evaluation mode, and back into its former mode afterwards."""
     training = objective.training
     objective.eval()
     try:
@@ -52,13 +53,13 @@ def predict(
     batch_size: int,
     workers: int = 0,
     fabric: Fabric | None = None,
-) -> Predictions:
+) -> DomainPredictions:
     """The predictions for a domain; several processes share the work."""
     ranks, rank = (fabric.world_size, fabric.global_rank) if fabric else (1, 0)
     share = range(len(domain) * rank // ranks, len(domain) * (rank + 1) // ranks)
     mine = domain if ranks == 1 else domain.select(share)
     if ranks > 1:
-        # Each process has seen other batches: running statistics are the first one's.
+        # Each process has seen other batches: the running statistics of rank zero count.
         for buffer in objective.buffers():
             dist.broadcast(buffer, 0)
     log_probs, labels = [], []
@@ -67,15 +68,15 @@ def predict(
         for batch in eval_batches(mine, transform, batch_size, workers=workers):
             x = batch.x.to(example.device, example.dtype, non_blocking=True)
             with fabric.autocast() if fabric else nullcontext():
-                said = log_probs_of(lambda batch: objective.predict(batch)[1], x)
-            log_probs.append(said.cpu())
+                batch_log_probs = log_probs_of(lambda batch: objective.predict(batch)[1], x)
+            log_probs.append(batch_log_probs.cpu())
             labels.append(batch.labels)
     gathered = [(torch.cat(log_probs), torch.cat(labels))] if log_probs else []
     if ranks > 1:
         shares: list[Any] = [None] * ranks
         dist.all_gather_object(shares, gathered)
         gathered = [pair for pairs in shares for pair in pairs]
-    return Predictions(
+    return DomainPredictions(
         torch.cat([pair[0] for pair in gathered]),
         torch.cat([pair[1] for pair in gathered]),
     )
@@ -95,21 +96,10 @@ def log_probs_of(logits: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return log_probs
 
 
-def measure(target: Predictions, source: Predictions | None) -> dict[str, float]:
+def measure(target: DomainPredictions, source: DomainPredictions | None) -> dict[str, float]:
     """The figures of one evaluation; those that need target labels are absent without them."""
-    probs = target.log_probs.exp()
-    figures = {
-        "equity": float(equity(probs)),
-        "equity_soft": float(equity(probs, "soft")),
-        "discriminability": float(discriminability(probs)),
-    }
-    confusion = target.confusion()
-    if confusion is not None:
-        figures["accuracy"] = accuracy(confusion)
-        figures["mean_class_accuracy"] = mean_class_accuracy(confusion)
-    if source is not None and (seen := source.confusion()) is not None:
-        figures["source_accuracy"] = accuracy(seen)
-    return figures | {name: score(target.log_probs) for name, score in TARGET_VALIDATORS.items()}
+    source_confusion = None if source is None else source.confusion()
+    return figures.measure(Evaluated(target.log_probs, target.confusion(), source_confusion))
 
 
 def picks(history: Sequence[Mapping[str, float]], metric: str) -> dict[str, Mapping[str, float]]:
@@ -119,10 +109,12 @@ def picks(history: Sequence[Mapping[str, float]], metric: str) -> dict[str, Mapp
     equal scores the latest evaluation is picked.
     """
     chosen = {
-        name: max(history, key=lambda figures: (figures[name], figures["step"]))
+        name: max(history, key=lambda evaluated: (evaluated[name], evaluated["step"]))
         for name in VALIDATORS
         if name in history[-1]
     }
     if metric in history[-1]:
-        chosen["oracle"] = max(history, key=lambda figures: (figures[metric], figures["step"]))
+        chosen["oracle"] = max(
+            history, key=lambda evaluated: (evaluated[metric], evaluated["step"])
+        )
     return chosen

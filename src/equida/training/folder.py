@@ -6,10 +6,8 @@
 """
 
 import contextlib
-import errno
 import io
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,9 @@ import torch
 from torch import Tensor
 
 from equida.errors import InputError
+from equida.files import locked, write_atomic, write_errors
+from equida.training.config import RunConfig
+from equida.training.schema import migrate
 
 
 class RunFolder:
@@ -27,38 +28,24 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._writing():
+        with write_errors(path):
             path.mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
-    def alone(self, *, wait: bool = False) -> Iterator[None]:
-        """Inside, no other process of this machine does the same run; a dead one's lock is dropped.
+    def locked(self, *, wait: bool = False) -> Iterator[None]:
+        """Keep other processes of this machine from doing the same run at the same time.
 
         Raises:
-            InputError: another process is at it, and `wait` is False.
+            InputError: another process does this run, and `wait` is False.
         """
-        try:
-            import fcntl
-        except ImportError:  # not on Windows
-            yield
-            return
-        with self._writing():
-            file = (self.path / "lock").open("w")
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"another process is at work in {self.path}; wait for it, or choose another"
-                    " folder"
-                ) from None
+        with locked(self.path, wait=wait):
             yield
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        self._replace(name, (json.dumps(value, indent=1) + "\n").encode())
+        write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
-        self._replace(name, text.encode())
+        write_atomic(self.path / name, text)
 
     def read_json(self, name: str) -> Any:
         """The parsed file, or None where there is none."""
@@ -69,14 +56,35 @@ class RunFolder:
         except ValueError as error:
             raise InputError(f"{self.path / name} is damaged ({error}); remove it") from error
 
+    def read_config(self) -> RunConfig | None:
+        """The config of the run here, of this version or an earlier one; None without one."""
+        stored = self.read_json("config.json")
+        try:
+            return None if stored is None else RunConfig.from_json(stored)
+        except InputError as error:
+            raise InputError(f"{self.path}: {error}") from error
+
+    def read_result(self) -> dict[str, Any] | None:
+        """The result of the run here, in the present schema; None while it is unfinished."""
+        stored = self.read_json("result.json")
+        if stored is None:
+            return None
+        try:
+            result = migrate(stored, "result.json")
+            if missing := sorted({"task", "last", "picks"} - set(result)):
+                raise InputError(f"result.json has no {missing[0]!r}; it is not one of a run")
+        except InputError as error:
+            raise InputError(f"{self.path}: {error}") from error
+        return result
+
     def append_log(self, line: Mapping[str, Any]) -> None:
-        with self._writing(), (self.path / "log.jsonl").open("a") as log:
+        with write_errors(self.path), (self.path / "log.jsonl").open("a") as log:
             log.write(json.dumps(line) + "\n")
 
     def truncate_log(self, step: int) -> None:
         """Drop what was logged after `step`: a resumed run will log it again."""
         lines = [line for line in self.read_log() if line["step"] <= step]
-        self._replace("log.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
+        write_atomic(self.path / "log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
     def read_log(self) -> list[dict[str, Any]]:
         """The lines of the log; a last line that a killed process left half written is dropped."""
@@ -90,7 +98,7 @@ class RunFolder:
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
-        self._replace("checkpoint.pt", buffer.getbuffer())
+        write_atomic(self.path / "checkpoint.pt", buffer.getbuffer())
 
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The state of an unfinished run, or None."""
@@ -104,7 +112,7 @@ class RunFolder:
         return state
 
     def remove_checkpoint(self) -> None:
-        with self._writing():
+        with write_errors(self.path):
             (self.path / "checkpoint.pt").unlink(missing_ok=True)
 
     def save_tensors(
@@ -116,27 +124,9 @@ class RunFolder:
         from safetensors.torch import save
 
         plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-        self._replace(name, save(plain, dict(metadata or {})))
+        write_atomic(self.path / name, save(plain, dict(metadata or {})))
 
     def load_tensors(self, name: str) -> dict[str, Tensor]:
         from safetensors.torch import load_file
 
         return load_file(self.path / name)
-
-    def _replace(self, name: str, content: bytes | memoryview) -> None:
-        part = self.path / f"{name}.part"
-        with self._writing():
-            with part.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path / name)
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            what = "free some space and start again" if full else "choose another folder"
-            raise InputError(f"cannot write into {self.path}: {error.strerror}; {what}") from error

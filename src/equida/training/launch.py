@@ -1,9 +1,9 @@
-"""A run from its config alone: on one process, or on many that share each batch."""
+"""Doing a run: on one process, or on many that share each batch."""
 
 import logging
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,20 @@ from typing import Any
 import torch.distributed
 from lightning_fabric import Fabric
 
+from equida.data import Task
+from equida.data.open import open_task
 from equida.errors import InputError
 from equida.torch_modes import torch_threads
+from equida.training.build import SeededBackbone
 from equida.training.config import RunConfig
-from equida.training.distributed import on_first
-from equida.training.fabric import make_fabric, started_outside
 from equida.training.folder import RunFolder
 from equida.training.loop import Observer, train
+from equida.training.predictor import classes_of
+from equida.training.processes import make_fabric, on_rank_zero, spawn_ranks, started_outside
 from equida.training.recipe import Precision
-from equida.training.restore import classes_of
-from equida.training.spawn import in_processes
-from equida.training.tasks import open_task
 
-# Its banners would come between the lines that the user asked for. Here, because every process that
-# is started imports this before Fabric says anything.
+# Its banners would come between the lines that the user asked for. This stands here because every
+# process that is started imports this module before Fabric prints anything.
 logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
 
 Watching = Callable[[RunConfig], AbstractContextManager[Observer]]
@@ -38,13 +38,15 @@ def launch(
     num_nodes: int = 1,
     accelerator: str = "auto",
     threads: int = 0,
+    task: Task | None = None,
+    backbone: SeededBackbone | None = None,
     watch: Watching | None = None,
-    before: Callable[[], dict[str, Any] | None] = lambda: None,
+    existing_result: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> dict[str, Any] | None:
     """Do a run and return its result; None where another process started from outside has it.
 
     Args:
-        config: the run; it names its data.
+        config: the run.
         folder: where the run is written.
         devices: processes on this machine, each with a GPU if there are any.
         num_nodes: machines; each must start the same command, with MASTER_ADDR, MASTER_PORT and
@@ -53,9 +55,11 @@ def launch(
         threads: of torch in each process; 0: one for rows of features, whose steps are too small
             to be shared (beside other work two took 8 to 24 times as long, waiting for each other);
             otherwise as many as torch has.
-        watch: makes what shows progress, on the first process.
-        before: asked on the first process whether there is a result already, once all of them are
-            there: what one machine finds on its disk, another one may not.
+        task: the data, where they are open already; None: those that the config names are opened.
+        backbone: the config's backbone, where it has been loaded already.
+        watch: makes the observer that shows progress, on rank zero.
+        existing_result: asked on rank zero whether there is a result already, once all processes
+            are there: what one machine finds on its disk, another one may not.
     """
     check_shares(config.recipe.batch_size, devices, num_nodes)
     if threads < 0:
@@ -69,15 +73,16 @@ def launch(
     fabric = make_fabric(accelerator, devices, num_nodes, precision=config.recipe.precision)
     job = partial(work, config=config, folder=folder, watch=watch, threads=threads)
     if devices * num_nodes == 1:
-        return job(fabric)
+        return job(fabric, task=task, backbone=backbone)
     if started_outside(devices * num_nodes, num_nodes):
         fabric.launch()
-        done = on_first(fabric, before) or job(fabric)
+        done = on_rank_zero(fabric, existing_result) or job(fabric, task=task)
         _leave()
         return done if fabric.is_global_zero else None
-    in_processes(partial(_started, job, accelerator, devices, config.recipe.precision), devices)
-    result: dict[str, Any] = RunFolder(folder).read_json("result.json")
-    return result
+    # Only data that no path leads to are sent to the processes; others they open themselves.
+    job = partial(job, task=task if config.task is None else None)
+    spawn_ranks(partial(_started, job, accelerator, devices, config.recipe.precision), devices)
+    return RunFolder(folder).read_result()
 
 
 def _started(
@@ -90,7 +95,7 @@ def _started(
 
 
 def _leave() -> None:
-    """End the exchange between processes, whose threads sometimes abort the interpreter's end."""
+    """End the exchange between processes; its threads can abort the interpreter at exit."""
     torch.distributed.destroy_process_group()
 
 
@@ -114,13 +119,22 @@ def work(
     folder: Path,
     watch: Watching | None,
     threads: int = 0,
+    task: Task | None = None,
+    backbone: SeededBackbone | None = None,
 ) -> dict[str, Any]:
-    """What each process does."""
-    assert config.task is not None, "a run that is launched names its data"
-    classes = classes_of(Path(config.initial)) if config.initial else None
-    task, _ = open_task(config.task, classes)
-    with torch_threads(threads):
-        if not watch or not fabric.is_global_zero:
-            return train(config, task, folder=folder, fabric=fabric).result
-        with watch(config) as observer:
-            return train(config, task, folder=folder, fabric=fabric, observers=(observer,)).result
+    """What each process of a run does; the arguments are those of `launch`."""
+    if task is None:
+        assert config.task is not None, "a run that names no data is given them"
+        classes = classes_of(Path(config.from_run)) if config.from_run else None
+        task = open_task(config.task, classes).task
+    shown = watch(config) if watch and fabric.is_global_zero else nullcontext()
+    with torch_threads(threads), shown as observer:
+        trained = train(
+            config,
+            task,
+            folder=folder,
+            fabric=fabric,
+            observers=(observer,) if observer else (),
+            backbone=backbone,
+        )
+    return trained.result

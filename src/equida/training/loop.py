@@ -12,13 +12,13 @@ from torch import Tensor
 from equida.data import Task
 from equida.errors import InputError
 from equida.methods import METHODS
-from equida.methods.compose import parts
-from equida.training.build import build
+from equida.methods.compose import split_name
+from equida.training.build import SeededBackbone, build
 from equida.training.config import RunConfig
-from equida.training.distributed import prepare, without_exchange
-from equida.training.fabric import make_fabric
-from equida.training.optim import schedule
-from equida.training.progress import Observer, Progress, Stepped, Trained
+from equida.training.feed import Feed
+from equida.training.optimizer import schedule
+from equida.training.processes import make_fabric, prepare, without_exchange
+from equida.training.recorder import Observer, Recorder, Stepped, Trained
 
 __all__ = ["Observer", "Stepped", "Trained", "train"]
 
@@ -30,37 +30,41 @@ def train(
     folder: Path | None = None,
     fabric: Fabric | None = None,
     observers: tuple[Observer, ...] = (),
+    backbone: SeededBackbone | None = None,
 ) -> Trained:
     """Adapt a network from the task's source to its target.
 
     Args:
         config: the method and how it is trained.
         task: the data.
-        folder: where the run is written; an unfinished one there goes on. None: nothing is written.
+        folder: where the run is written; an unfinished run there is continued. None: nothing is
+            written.
         fabric: device, precision and processes; None: one process on the best device.
         observers: told of losses and evaluations as they come.
+        backbone: the config's backbone, where it has been loaded already; it is trained in place.
 
     Raises:
-        InputError: the config and the task do not fit, the loss is not finite any more, or the
-            folder cannot be written or holds another run.
+        InputError: the config and the task do not fit, the loss is no longer finite, or the folder
+            cannot be written or holds another run.
     """
     config.check()
     recipe = config.recipe
     fabric = fabric or make_fabric(precision=recipe.precision)
     _check(config, fabric)
     torch.manual_seed(config.seed)
-    built = build(config, task, fabric)
+    built = build(config, task, fabric, backbone)
     objective, optimizer = prepare(fabric, built.objective, built.optimizer)
     torch.manual_seed(config.seed + fabric.global_rank)
-    run = Progress(task, built, fabric, folder, observers)
-    start = run.resume()
+    feed = Feed(built.config, fabric, built.dtype)
+    recorder = Recorder(task, built, fabric, feed, folder, observers)
+    start = recorder.resume()
     draws = start * recipe.accumulate
     sources = (
         None
         if built.source is None
-        else run.stream("source", built.source, built.source_view, draws)
+        else feed.stream("source", built.source, built.source_transform, draws)
     )
-    targets = run.stream("target", task.target, built.target_view, draws)
+    targets = feed.stream("target", task.target, built.target_transform, draws)
 
     for step in range(start, recipe.iterations):
         schedule(optimizer, recipe, step)
@@ -68,33 +72,33 @@ def train(
             source, target = None if sources is None else next(sources), next(targets)
             more = part < recipe.accumulate - 1
             with without_exchange(fabric, objective, more):
-                terms = objective(*run.inputs(source, target), step / recipe.iterations)
+                terms = objective(*feed.inputs(source, target), step / recipe.iterations)
                 fabric.backward(_sum(terms, recipe.accumulate))
-            run.note(step * recipe.accumulate + part, terms)
+            recorder.note(step * recipe.accumulate + part, terms)
         if recipe.clip:
-            # A gradient that is not finite shows in the next loss; to look at it here would wait.
+            # A gradient that is not finite shows in the next loss; a look here would wait for it.
             fabric.clip_gradients(
                 objective, optimizer, max_norm=recipe.clip, error_if_nonfinite=False
             )
         optimizer.step()
         optimizer.zero_grad()
-        run.after(step + 1)
-    return run.finish()
+        recorder.after(step + 1)
+    return recorder.finish()
 
 
 def _check(config: RunConfig, fabric: Fabric) -> None:
-    """Stop where the run would not be what its config.json says."""
+    """Raise InputError where the run would differ from what its config.json says."""
     recipe, used = config.recipe, fabric.strategy.precision.precision
     if used != recipe.precision:
         raise InputError(
             f"precision is {recipe.precision!r}, which is {used!r} on this {fabric.device.type}; "
             f"choose {used!r} (--precision {used}), or another device"
         )
-    own = [part for part in parts(config.method) if METHODS[part].method.owns_cross_entropy]
+    own = [part for part in split_name(config.method) if METHODS[part].method.owns_cross_entropy]
     if recipe.label_smoothing and own:
         raise InputError(
-            f"label_smoothing is {recipe.label_smoothing}, which {own[0]} does not know: it has a "
-            "source cross-entropy of its own; set it to 0"
+            f"label_smoothing is {recipe.label_smoothing}, but {own[0]} has a source "
+            "cross-entropy of its own, which does not use it; set it to 0"
         )
 
 

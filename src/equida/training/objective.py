@@ -1,11 +1,11 @@
-"""What one step minimises: the network, the method, and source cross-entropy, in one module."""
+"""What each step minimises: source cross-entropy and the method's terms, in one module."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from equida.distributed import gather
 from equida.methods.base import Method, Output
 from equida.models.network import Network
-from equida.training.distributed import gather
 
 
 class Objective(nn.Module):
@@ -15,12 +15,12 @@ class Objective(nn.Module):
     normalisation sees one domain at a time. Without a source, the target terms alone remain.
 
     Args:
-        network: what is trained.
-        method: what is added to source cross-entropy.
+        network: the network that is trained.
+        method: adds its terms to source cross-entropy.
         label_smoothing: share of the source label given to all classes alike.
-        warm_up: share of the training over which the method's terms grow from nothing to their
-            full weight, so that they sharpen what the source has taught and not first guesses;
-            those of a method with its own cross-entropy teach the source, and have it at once.
+        warm_up: share of the training over which the method's terms are ramped up to their full
+            weight, so that they sharpen what the source has taught rather than first guesses. The
+            terms of a method with its own cross-entropy have their full weight at once.
         processes: how many share each batch; the terms are those of the global batch.
     """
 
@@ -47,15 +47,15 @@ class Objective(nn.Module):
         progress: float,
     ) -> dict[str, Tensor]:
         if source is None or labels is None:
-            seen = self._output(target)
-            return self.method(seen, seen.logits.new_empty(0), seen, progress)  # type: ignore[no-any-return]
-        learned, labels = self._output(source), self._all(labels)
-        seen = self._output(target) if self.method.uses_target else learned
-        share = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
-        terms = self.method.grown(learned, labels, seen, progress, share)
+            output = self._output(target)
+            return self.method(output, output.logits.new_empty(0), output, progress)  # type: ignore[no-any-return]
+        source_out, labels = self._output(source), self._all(labels)
+        target_out = self._output(target) if self.method.uses_target else source_out
+        ramp = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
+        terms = self.method.ramped_terms(source_out, labels, target_out, progress, ramp)
         if self.method.owns_cross_entropy:
             return terms
-        loss = F.cross_entropy(learned.logits, labels, label_smoothing=self.label_smoothing)
+        loss = F.cross_entropy(source_out.logits, labels, label_smoothing=self.label_smoothing)
         return {"cross_entropy": loss} | terms
 
     def _output(self, x: Tensor) -> Output:

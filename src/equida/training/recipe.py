@@ -1,14 +1,12 @@
-"""How a network is trained, apart from the method: every field is a flag of the command line."""
+"""How a network is trained, apart from the method: each field is a flag of the command line."""
 
 import dataclasses
-import math
-import numbers
-import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from equida.errors import InputError
+from equida.fields import bounded, normalise, specs
 from equida.registry import Registry
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
@@ -16,120 +14,104 @@ Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """Network head, optimiser, schedule and what is written down on the way."""
+    """The head of the network, the optimiser, its schedule, and what a run evaluates and saves."""
 
-    iterations: int = 1000
+    iterations: int = bounded(1000, minimum=1)
     """Steps of the optimiser."""
-    batch_size: int = 36
-    """Samples of each domain in a step, over all processes."""
-    learning_rate: float = 1e-3
-    """Of the backbone, at the first step."""
-    head_multiplier: float = 10.0
+    batch_size: int = bounded(36, minimum=2)
+    """Samples of each domain in a batch, over all processes."""
+    learning_rate: float = bounded(1e-3, minimum=0)
+    """Learning rate of the backbone at the first step."""
+    head_multiplier: float = bounded(10.0, minimum=0)
     """How many times faster bottleneck, classifier and the method's own heads learn."""
-    momentum: float = 0.9
+    momentum: float = bounded(0.9, minimum=0)
     """Nesterov momentum of SGD."""
-    weight_decay: float = 1e-3
-    """On all parameters."""
-    gamma: float = 1e-3
+    weight_decay: float = bounded(1e-3, minimum=0)
+    """Weight decay of all parameters."""
+    gamma: float = bounded(1e-3, minimum=0)
     """Step i has the learning rate times (1 + gamma i)^-power."""
-    power: float = 0.75
+    power: float = bounded(0.75, minimum=0)
     """See gamma; 0 keeps the learning rate."""
-    label_smoothing: float = 0.0
+    label_smoothing: float = bounded(0.0, minimum=0, below=1)
     """Share of the source label given to all classes alike."""
-    warm_up: float = 0.1
-    """Share of the training over which the method's terms grow to their full weight; 0: at once."""
-    bottleneck: int = 256
-    """Width of the layer between backbone and classifier; 0: none."""
+    warm_up: float = bounded(0.1, minimum=0, below=1)
+    """Share of the training over which the method's terms are ramped up to their full weight; 0:
+    they have it at once."""
+    bottleneck: int = bounded(256, minimum=0)
+    """Width of the layer between backbone and classifier; 0: no such layer."""
     bottleneck_norm: bool = True
-    """Batch normalisation in the bottleneck."""
+    """Use batch normalisation in the bottleneck."""
     bottleneck_relu: bool = True
-    """ReLU in the bottleneck."""
-    dropout: float = 0.5
+    """Use ReLU in the bottleneck."""
+    dropout: float = bounded(0.5, minimum=0, below=1)
     """Share of bottleneck features dropped in training."""
     init: Literal["torch", "kaiming", "xavier"] = "torch"
-    """How the linear layers of the head start."""
+    """How the linear layers of the head are initialised."""
     freeze: str = ""
-    """Backbone parameters that stay as they are: "all", or name prefixes with commas between. Parts
-    that are frozen whole keep their running statistics too."""
-    holdout: float = 0.0
-    """Share of each source class kept out of training, for source validation accuracy; at 0 that
-    score is of training samples."""
-    clip: float = 0.0
-    """Largest norm of the gradient; 0: not clipped."""
-    accumulate: int = 1
+    """Backbone parameters that are not trained: "all", or prefixes of names, separated by commas. A
+    module whose parameters are all frozen keeps its running statistics too."""
+    holdout: float = bounded(0.0, minimum=0, below=1)
+    """Share of each source class that is held out of training to measure source accuracy; at 0 that
+    accuracy is measured on training samples."""
+    clip: float = bounded(0.0, minimum=0)
+    """Largest norm of the gradient; 0: the gradient is not clipped."""
+    accumulate: int = bounded(1, minimum=1)
     """Batches whose gradients are averaged for one step; each of them has `batch_size` samples."""
     precision: Precision = "32-true"
-    """Arithmetic of the network; the losses are float32 in any case."""
+    """Arithmetic of the network; the losses are always computed in float32."""
     channels_last: bool = False
-    """Memory layout of images that suits convolutions on most machines."""
+    """Store images channels-last, which makes convolutions faster on most machines."""
     compile: bool = False
     """Compile the network with torch.compile."""
-    evaluate_every: int = 200
+    evaluate_every: int = bounded(200, minimum=1)
     """Steps between evaluations on the whole target; the last step is always evaluated."""
-    log_every: int = 50
-    """Steps between lines of loss values; the only steps at which a GPU is waited for, but for what
-    torch waits for itself: singular values (BNM), and the loss scale of fp16 with clipping."""
+    log_every: int = bounded(50, minimum=1)
+    """Steps between two log lines of loss values. Only at these steps does the loop wait for a GPU,
+    except where torch itself does: singular values (BNM), the loss scale of fp16 with clipping."""
     keep: str = "last"
-    """Which weights are saved: "last", or those a label-free validator liked best."""
-    workers: int = 0
+    """Which weights are saved: "last", or the label-free validator that chooses them."""
+    workers: int = bounded(0, minimum=0)
     """Threads that read images ahead, for each domain."""
-    eval_batch_size: int = 256
-    """Samples of a batch in evaluation."""
+    eval_batch_size: int = bounded(256, minimum=1)
+    """Samples in a batch of evaluation."""
     ten_crop: bool = False
-    """Evaluate on ten crops of each image instead of the centre: the mean of their predictions."""
+    """Average the predictions of ten crops of each image in evaluation, not only the centre."""
 
     def __post_init__(self) -> None:
-        for name, kind in typing.get_type_hints(Recipe).items():
-            check_kind(name, getattr(self, name), kind)
-        for name, least in MINIMA.items():
-            value = getattr(self, name)
-            if not least <= value < math.inf:
-                raise InputError(f"{name} is {value}; it must be a number of at least {least:g}")
-        for name in ("dropout", "holdout", "label_smoothing", "warm_up"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
+        normalise(self)
 
 
-def check_kind(name: str, value: Any, kind: Any) -> None:
-    """Raise InputError where a value is not of the kind of its field.
-
-    >>> check_kind("init", "foo", Literal["torch", "xavier"])
-    Traceback (most recent call last):
-    equida.errors.InputError: init is 'foo'; it must be one of 'torch', 'xavier'
-    """
-    if choices := typing.get_args(kind):
-        if value not in choices:
-            known = ", ".join(map(repr, choices))
-            raise InputError(f"{name} is {value!r}; it must be one of {known}")
-        return
-    number = isinstance(value, numbers.Integral if kind is int else numbers.Real)
-    fits = number if kind in (int, float) else isinstance(value, kind)
-    if not fits or (isinstance(value, bool) and kind is not bool):
-        what = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
-        raise InputError(f"{name} is {value!r}; it must be {what[kind]}")
+OTHER_BACKBONES = "every other backbone"
 
 
-MINIMA = {
-    "iterations": 1,
-    "batch_size": 2,
-    "learning_rate": 0.0,
-    "head_multiplier": 0.0,
-    "momentum": 0.0,
-    "weight_decay": 0.0,
-    "gamma": 0.0,
-    "power": 0.0,
-    "bottleneck": 0,
-    "clip": 0.0,
-    "accumulate": 1,
-    "evaluate_every": 1,
-    "log_every": 1,
-    "workers": 0,
-    "eval_batch_size": 1,
-}
+@dataclass(frozen=True)
+class NamedRecipe:
+    """A recipe that can be chosen by its name."""
 
-RECIPES: Registry[Recipe] = Registry("recipe")
-RECIPES.add("features", Recipe())
-RECIPES.add(
+    name: str
+    idea: str
+    """What the recipe trains and what that costs, in one sentence."""
+    recipe: Recipe
+    default_for: str = ""
+    """The backbone whose runs use this recipe unless the user chooses another one, or
+    `OTHER_BACKBONES`; "" where the recipe must be asked for."""
+
+
+RECIPES: Registry[NamedRecipe] = Registry("recipe")
+
+
+def register(name: str, recipe: Recipe, *, idea: str, default_for: str = "") -> None:
+    """Make a recipe known by `name`; the arguments are the fields of `NamedRecipe`."""
+    RECIPES.add(name, NamedRecipe(name, idea, recipe, default_for))
+
+
+register(
+    "features",
+    Recipe(),
+    idea="Trains a head on features that are computed once: seconds to a minute on one core.",
+    default_for="none",
+)
+register(
     "paper",
     Recipe(
         iterations=6004,
@@ -142,13 +124,15 @@ RECIPES.add(
         channels_last=True,
         eval_batch_size=64,
     ),
+    idea="Trains the whole network on images, as the authors of BNM do.",
+    default_for=OTHER_BACKBONES,
 )
-# For LeNet from scratch. Normalised bottleneck and images were chosen with target accuracy in view:
-# without them MaxSquare and SAFN gained nothing. So figures on digits show how methods behave; they
-# are no fair estimate. Last step, mean of seeds 0 to 2, M2U and U2M: source only 78.2 and 48.5 %,
-# SAFN 87.5 and 70.1, MaxSquare 86.6 and 67.8, BNM 93.7 and 76.1, CWSM 89.8 and 76.9, NSM 94.9 and
-# 76.5, in 5 to 13 s of one core.
-RECIPES.add(
+# For LeNet from scratch. The normalised bottleneck and images were chosen with target accuracy in
+# view: without them MaxSquare and SAFN gained nothing. So the numbers on digits show how methods
+# behave; they are not a fair estimate. Last step, mean of seeds 0 to 2, M2U and U2M: source only
+# 78.2 and 48.5 %, SAFN 87.5 and 70.1, MaxSquare 86.6 and 67.8, BNM 93.7 and 76.1, CWSM 89.8 and
+# 76.9, NSM 94.9 and 76.5, in 5 to 13 s of one core.
+register(
     "digits",
     Recipe(
         iterations=800,
@@ -160,15 +144,32 @@ RECIPES.add(
         channels_last=True,
         evaluate_every=100,
     ),
+    idea="Trains a small network on images of digits from scratch: seconds on one core.",
+    default_for="lenet",
 )
 
-# The BNM authors' learning rates, which the paper most likely took over with their protocol.
-PAPER_LEARNING_RATES = {
-    ("office31", "A2D"): 3e-4,
-    ("office31", "D2W"): 3e-4,
-    ("office31", "W2D"): 3e-4,
-    ("visda2017", "Synthetic2Real"): 3e-4,
-}
+
+def default_recipe(backbone: str) -> str:
+    """The name of the recipe for a backbone, where the user chooses none.
+
+    >>> default_recipe("none"), default_recipe("resnet50")
+    ('features', 'paper')
+    """
+    by_backbone = {RECIPES[name].default_for: name for name in RECIPES}
+    return by_backbone.get(backbone, by_backbone[OTHER_BACKBONES])
+
+
+def hyperparameter_flag(parts: Sequence[str], part: str, field: str) -> str:
+    """The name under which a command line has the field `field` of a method's part.
+
+    The part comes in front in a composition, and where a recipe has a field of the same name.
+
+    >>> hyperparameter_flag(["dann"], "dann", "width")
+    'width'
+    >>> hyperparameter_flag(["dann"], "dann", "dropout")
+    'dann_dropout'
+    """
+    return f"{part}_{field}" if len(parts) > 1 or field in specs(Recipe) else field
 
 
 def recipe(
@@ -178,17 +179,22 @@ def recipe(
     benchmark: str | None = None,
     task: str | None = None,
 ) -> Recipe:
-    """The recipe called `name`, with the paper's learning rate for the task, then `overrides`.
+    """The recipe called `name`, with what is known of the task and then `overrides` put in.
+
+    The recipe "paper" takes the learning rate of the task from the benchmark.
 
     >>> recipe("paper", benchmark="office31", task="A2D").learning_rate
     0.0003
     """
-    chosen = RECIPES[name]
-    if name == "paper" and (benchmark, task) in PAPER_LEARNING_RATES:
-        rate = PAPER_LEARNING_RATES[str(benchmark), str(task)]
+    chosen = RECIPES[name].recipe
+    if name == "paper" and benchmark is not None:
+        # Imported here because it imports torch, which `equida list recipes` does without.
+        from equida.data.benchmarks import BENCHMARKS
+
+        rates = BENCHMARKS[benchmark].learning_rates
+        rate = rates.get(task or "", chosen.learning_rate)
         chosen = dataclasses.replace(chosen, learning_rate=rate)
-    known = {field.name for field in dataclasses.fields(Recipe)}
-    unknown = set(overrides or {}) - known
-    if unknown:
-        raise InputError(f"recipe has no field {sorted(unknown)[0]!r}; it has {sorted(known)}")
+    for field in overrides or {}:
+        if field not in specs(Recipe):
+            raise InputError(f"recipe has no field {field!r}; it has {', '.join(specs(Recipe))}")
     return dataclasses.replace(chosen, **(overrides or {}))

@@ -1,7 +1,7 @@
 """Small run folders with made-up predictions; every figure in them follows from these."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from equida.data import DataSpec
 from equida.evaluation import discriminability, equity
-from equida.training.config import RunConfig, TaskSource
+from equida.evaluation.figures import FIGURES, Figure
+from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.recipe import Recipe
 
@@ -33,15 +35,22 @@ class Made:
     overrides: tuple[tuple[str, Any], ...] = ()
     iterations: int = 100
     prefix: str = "row "
+    data_sha256: str = ""
+    recipe_changes: tuple[tuple[str, Any], ...] = ()
+    extra_figures: tuple[tuple[str, float], ...] = ()
+    """Figures that the run has recorded besides the usual ones."""
 
     def config(self) -> RunConfig:
         return RunConfig(
             self.method,
             Recipe(iterations=self.iterations, bottleneck=0, dropout=0.0),
-            TaskSource(self.source, self.target, self.benchmark),
+            DataSpec(self.source, self.target, self.benchmark),
             overrides=dict(self.overrides),
             backbone="lenet",
             seed=self.seed,
+            recipe_name="digits",
+            recipe_changes=dict(self.recipe_changes),
+            data_sha256=self.data_sha256,
         )
 
 
@@ -61,6 +70,7 @@ def write_run(folder: Path, made: Made) -> Path:
         "discriminability": float(discriminability(tensor)),
         "source_accuracy": 0.9,
         "entropy": -0.4,
+        **dict(made.extra_figures),
     }
     if made.labelled:
         last |= {"accuracy": made.right / made.rows, "mean_class_accuracy": made.right / made.rows}
@@ -119,6 +129,7 @@ def writer() -> Callable[[Path], Writer]:
             made = replace(Made(), **fields)
             extra = "".join(f"-{key}{value}" for key, value in made.overrides)
             name = f"{made.source}2{made.target}-{made.method}{extra}-{made.seed}"
+            name += f"-{made.data_sha256}" if made.data_sha256 else ""
             return write_run(folder / name, made)
 
         return one
@@ -130,3 +141,14 @@ def writer() -> Callable[[Path], Writer]:
 def write(runs: Path, writer: Callable[[Path], Writer]) -> Writer:
     """Writes a finished run into `runs`."""
     return writer(runs)
+
+
+@pytest.fixture
+def new_figure() -> Iterator[Figure]:
+    """A figure that tables have a column of."""
+    figure = FIGURES.add(
+        "spread_share",
+        Figure("spread_share", "Spread share", "made up for a test", lambda _: 0.25, True, True),
+    )
+    yield figure
+    del FIGURES._entries["spread_share"]

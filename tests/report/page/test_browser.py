@@ -1,5 +1,6 @@
 """The page in a real browser: it loads alone, and sorting, hovering and switching work."""
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from equida.evaluation.figures import Figure
 from equida.report.page import write_page
 from equida.training.folder import RunFolder
 
@@ -185,11 +187,11 @@ def test_a_run_can_be_chosen_and_its_samples_pointed_at(browser: "Browser", repo
     assert page.locator("#tip img").count() == 1
 
     page.locator("#run-seed").select_option(label="1")
-    assert page.locator("#run-title").inner_text() == "NSM on M2U, seed 1"
+    assert page.locator("#run-title").inner_text() == "NSM on M→U, seed 1"
     assert page.locator("#run-figures dd").first.inner_text() == "88.3 %"
     assert "equida report --maps N" in page.locator("#plot-map").inner_text()
 
-    page.locator("#run-task").select_option(label="U2M")
+    page.locator("#run-task").select_option(label="U→M")
     assert page.locator("#run-figures dd").first.inner_text() == "–"
     assert "has no labels" in page.locator("#run-note").inner_text()
     assert page.locator("#panel-confusion").is_hidden()
@@ -239,6 +241,38 @@ def test_one_seed_has_no_mean(browser: "Browser", writer: Any, tmp_path: Path) -
     assert "mean" not in page.locator("#training-caption").inner_text()
 
 
+def test_a_new_figure_is_drawn(
+    browser: "Browser", writer: Any, tmp_path: Path, new_figure: Figure
+) -> None:
+    writer(tmp_path / "runs")(extra_figures=((new_figure.name, 0.25),))
+    write_page(tmp_path / "runs", tmp_path / "report.html", maps=1)
+    opened = open_page(browser, tmp_path / "report.html")
+    page = opened.page
+    assert page.evaluate("document.getElementById('plot-spread_share').data[0].x") == [0.25]
+    page.locator("#training-figure").select_option(label="spread share")
+    drawn = "document.getElementById('plot-training').data[0].y"
+    assert page.evaluate(drawn) == pytest.approx([25.0, 25.0])
+    assert page.locator("#training-caption").inner_text() == "Spread share, M→U"
+    assert "25.0 %" in page.locator("#run-figures").inner_text()
+    assert "25.0 %" in page.locator("#run-picks tbody tr").first.inner_text()
+    assert opened.complaints == []
+
+
+def test_names_of_classes_do_not_cover_one_another(
+    browser: "Browser", writer: Any, tmp_path: Path
+) -> None:
+    writer(tmp_path / "runs")(classes=tuple(f"class {number}" for number in range(12)))
+    write_page(tmp_path / "runs", tmp_path / "report.html", maps=1)
+    page = open_page(browser, tmp_path / "report.html").page
+    labels = page.locator("#plot-confusion .xaxislayer-above text").all()
+    boxes = [label.bounding_box() for label in labels]
+    assert len(boxes) == 12
+    for box, following in itertools.pairwise(boxes):
+        assert box is not None
+        assert following is not None
+        assert box["x"] + box["width"] <= following["x"]
+
+
 def test_paper_gets_light_plots_of_its_width(browser: "Browser", report: Path) -> None:
     page = open_page(browser, report, scheme="dark").page
     width = "document.querySelector('#plot-terms .main-svg').getBoundingClientRect().width"
@@ -254,7 +288,7 @@ def test_paper_gets_light_plots_of_its_width(browser: "Browser", report: Path) -
 
 def test_failed_and_unfinished_runs_are_there(browser: "Browser", report: Path) -> None:
     page = open_page(browser, report).page
-    assert "CWSM" in page.locator("#open-runs").inner_text()
+    assert "CWSM" in page.locator("#unfinished-runs").inner_text()
     assert page.locator("#runs details.run").count() == 5
 
 
@@ -311,7 +345,7 @@ def test_one_logged_point_is_seen_and_thinning_is_said(browser: "Browser", wide:
     assert page.locator("#terms-note").inner_text() == ""
     page.locator("#run-seed").select_option(label="1")
     assert page.locator("#terms-note").inner_text() == (
-        "Drawn is 1 of 3 logged points, 234 of 700."
+        "The plot shows every 3rd logged point, 234 of 700."
     )
 
 

@@ -1,13 +1,20 @@
+import builtins
+import io
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import safetensors
 
 from equida.errors import InputError
+from equida.evaluation.figures import Figure
 from equida.report.page import build, write_page
+from equida.runs.read import read_runs
 from equida.training.folder import RunFolder
 
 Writer = Callable[..., Path]
@@ -85,7 +92,7 @@ def test_failed_and_unfinished_runs_are_listed(write: Writer, runs: Path) -> Non
     (folder / "result.json").unlink()
     text = page(runs)
     assert "0 finished runs" in text
-    assert "unfinished: start it again and it goes on" in text
+    assert "unfinished: start it again, and it resumes" in text
 
 
 def test_a_folder_without_runs_says_what_to_do(runs: Path) -> None:
@@ -107,5 +114,76 @@ def test_a_missing_package_names_the_extra(
 
 def test_a_page_that_cannot_be_written_says_so(write: Writer, runs: Path) -> None:
     write()
-    with pytest.raises(InputError, match=r"cannot write .*choose another --out"):
+    with pytest.raises(InputError, match=r"cannot write .*choose another folder"):
         write_page(runs, runs / "no" / "folder.html", maps=0)
+
+
+def test_runs_that_were_read_and_the_folder_of_one_run_make_a_page(
+    write: Writer, runs: Path
+) -> None:
+    one, _ = write(seed=0), write(seed=1)
+    out = runs.parent / "report.html"
+    assert len(write_page(read_runs(runs), out, maps=0).finished) == 2
+    assert "<h1>runs</h1>" in out.read_text("utf-8")
+    assert len(write_page(one, out, maps=0).finished) == 1
+    assert f"<h1>{one.name}</h1>" in out.read_text("utf-8")
+    assert len(write_page(read_runs(one), out, maps=0).finished) == 1
+    with pytest.raises(InputError, match="holds no runs"):
+        write_page([], out)
+
+
+def test_a_method_that_is_not_registered_here_is_shown(write: Writer, runs: Path) -> None:
+    write(method="theirs", overrides=(("strength", 2.0),))
+    assert "equida adapt cannot make this run here: method &#39;theirs&#39;" in page(runs)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[Path]:
+    """How often each file was opened since."""
+    counts: Counter[Path] = Counter()
+
+    def counting(original: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(file: Any, *arguments: Any, **more: Any) -> Any:
+            result = original(file, *arguments, **more)
+            if isinstance(file, str | Path):
+                counts[Path(file)] += 1
+            return result
+
+        return counted
+
+    monkeypatch.setattr(builtins, "open", counting(builtins.open))
+    monkeypatch.setattr(io, "open", counting(io.open))
+    monkeypatch.setattr(safetensors, "safe_open", counting(safetensors.safe_open))
+    return counts
+
+
+def test_each_file_of_a_run_is_read_once(write: Writer, runs: Path, opened: Counter[Path]) -> None:
+    for method in ("source_only", "bnm", "nsm"):
+        for seed in range(10):
+            write(method=method, seed=seed)
+    opened.clear()
+    page(runs, maps=1)
+    below = {file: count for file, count in opened.items() if runs in file.parents}
+    names = Counter(file.name for file in below)
+    read = ("config.json", "result.json", "log.jsonl", "predictions.safetensors")
+    assert {name: names[name] for name in read} == dict.fromkeys(read, 30)
+    assert set(below.values()) == {1}
+
+
+def test_a_new_figure_is_shown_everywhere(write: Writer, runs: Path, new_figure: Figure) -> None:
+    write(extra_figures=(("spread_share", 0.25),))
+    write(seed=1)
+    text = page(runs)
+    assert re.search(r"<button type=\"button\">Spread share</button>", text)
+    # Half of the seeds have it, in percent.
+    assert re.search(r'<span class="value">25\.0</span><span class="spread"> \(1/2\)</span>', text)
+    assert "spread share 25.00 %, step 100" in text
+    assert "<dt>spread share</dt><dd>made up for a test.</dd>" in text
+    assert 'id="plot-spread_share"' in text
+    data: dict[str, Any] = embedded(text)
+    assert "spread_share" in data["measures"]
+    assert data["figures"]["spread_share"]["name"] == "spread share"
+    first, second = data["runs"]
+    assert first["last"]["spread_share"] == 0.25
+    assert second["last"]["spread_share"] is None
+    assert first["curves"]["figures"]["spread_share"] == [0.25, 0.25]

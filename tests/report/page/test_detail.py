@@ -4,22 +4,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equida.bench.store import read_runs
 from equida.report.page.build import baseline
+from equida.report.page.content import arrange
 from equida.report.page.detail import LINES, MISTAKES, curves, describe
-from equida.report.page.grid import arrange
 from equida.report.page.pictures import Pictures
+from equida.runs.read import read_runs
 
 Writer = Callable[..., Path]
 
 
 def test_mistakes_are_the_surest_wrong_predictions(write: Writer, runs: Path) -> None:
     write(rows=60, right=40)
-    (entry,) = arrange(read_runs(runs)).finished
-    told = describe(entry, None, Pictures(), mapped=False)
+    (shown,) = arrange(read_runs(runs)).finished
+    told = describe(shown, None, Pictures(), mapped=False)
     assert told["wrong"] == 20
     assert len(told["mistakes"]) == MISTAKES
-    sure = entry.run.predictions.probs.max(1).values[40:].numpy()
+    sure = shown.run.predictions.probs.max(1).values[40:].numpy()
     expected = [f"row {40 + i}" for i in np.argsort(-sure)[:MISTAKES]]
     assert [one["sample"] for one in told["mistakes"]] == expected
     assert all(one["predicted"] == (one["truth"] + 1) % 10 for one in told["mistakes"])
@@ -28,15 +28,15 @@ def test_mistakes_are_the_surest_wrong_predictions(write: Writer, runs: Path) ->
 def test_class_sizes_and_changes_are_counted(write: Writer, runs: Path) -> None:
     write(method="source_only", classes=("a", "b"), rows=8, right=4)
     write(method="nsm", classes=("a", "b"), rows=8, right=7)
-    grid = arrange(read_runs(runs))
-    base, entry = grid.finished
-    told = describe(entry, baseline(grid, entry), Pictures(), mapped=False)
+    content = arrange(read_runs(runs))
+    base, shown = content.finished
+    told = describe(shown, baseline(content, shown), Pictures(), mapped=False)
     # The last row is of class b and predicted as a.
     assert told["predicted"] == [5, 3]
     assert told["true"] == [4, 4]
     assert told["change"] == [0.5, 0.25]
     assert sorted(told["confusion"]) == [[0, 0, 4], [1, 0, 1], [1, 1, 3]]
-    assert baseline(grid, base) is None
+    assert baseline(content, base) is None
     assert told["baseline_seed"] == 0
 
 
@@ -45,15 +45,15 @@ def test_the_baseline_has_the_same_seed_where_there_is_one(write: Writer, runs: 
         write(method="source_only", seed=seed)
     for seed in (1, 2):
         write(method="nsm", seed=seed)
-    grid = arrange(read_runs(runs))
-    found = [baseline(grid, entry) for entry in grid.finished[2:]]
+    content = arrange(read_runs(runs))
+    found = [baseline(content, shown) for shown in content.finished[2:]]
     assert [other.seed for other in found if other] == [1, 0]
 
 
 def test_without_labels_nothing_that_needs_them_is_there(write: Writer, runs: Path) -> None:
     write(labelled=False)
-    (entry,) = arrange(read_runs(runs)).finished
-    told = describe(entry, None, Pictures(), mapped=True)
+    (shown,) = arrange(read_runs(runs)).finished
+    told = describe(shown, None, Pictures(), mapped=True)
     assert not {"confusion", "true", "change", "mistakes", "wrong"} & set(told)
     assert "truth" not in told["map"]
     assert sum(told["predicted"]) == 60
@@ -65,8 +65,8 @@ def test_damaged_predictions_cost_their_panels_only(
 ) -> None:
     file = write() / "predictions.safetensors"
     file.unlink() if content is None else file.write_bytes(content)
-    (entry,) = arrange(read_runs(runs)).finished
-    told = describe(entry, None, Pictures(), mapped=True)
+    (shown,) = arrange(read_runs(runs)).finished
+    told = describe(shown, None, Pictures(), mapped=True)
     assert told["trouble"].startswith("predictions.safetensors cannot be read")
     assert "map" not in told
     assert told["true"] == [6] * 10

@@ -2,11 +2,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from equida.bench.store import read_runs
-from equida.report.page.grid import arrange
-from equida.report.page.maps import GAP, chosen, embed, shown_samples, spread
+from equida.report.page.content import arrange
+from equida.report.page.maps import GAP, choose_mapped, shown_samples, spread
+from equida.runs.read import read_runs
 
 Writer = Callable[..., Path]
 
@@ -17,10 +16,10 @@ def test_every_task_and_system_gets_a_map_before_a_second_seed_does(
     for method in ("dann", "nsm"):
         for seed in (0, 1):
             write(method=method, seed=seed)
-    entries = arrange(read_runs(runs)).finished
-    picked = [(entry.system.method, entry.seed) for entry in chosen(entries, 3)]
+    finished = arrange(read_runs(runs)).finished
+    picked = [(shown.method, shown.seed) for shown in choose_mapped(finished, 3)]
     assert picked == [("nsm", 0), ("dann", 0), ("nsm", 1)]
-    assert chosen(entries, 0) == []
+    assert choose_mapped(finished, 0) == []
 
 
 def test_samples_are_chosen_evenly() -> None:
@@ -28,26 +27,6 @@ def test_samples_are_chosen_evenly() -> None:
     few = shown_samples(1797, 400)
     assert len(few) == 400
     assert set(np.diff(few)) == {4, 5}
-
-
-def test_samples_that_are_predicted_alike_lie_together() -> None:
-    generator = torch.Generator().manual_seed(0)
-    labels = torch.arange(90) % 3
-    logits = 4.0 * torch.eye(3)[labels] + torch.randn(90, 3, generator=generator)
-    places = embed(logits.softmax(1))
-    assert places.min() == 0.0
-    assert places.max() == 1.0
-    distances = np.linalg.norm(places[:, None] - places[None], axis=2)
-    np.fill_diagonal(distances, np.inf)
-    nearest = distances.argmin(1)
-    predicted = logits.argmax(1).numpy()
-    assert (predicted == predicted[nearest]).mean() > 0.9
-    assert np.array_equal(places, embed(logits.softmax(1)))
-
-
-def test_very_few_or_equal_samples_have_places_too() -> None:
-    assert embed(torch.full((2, 3), 1 / 3)).shape == (2, 2)
-    assert np.isfinite(embed(torch.eye(3)[[0] * 12])).all()
 
 
 def test_samples_on_one_another_are_spread_and_stay_with_their_neighbours() -> None:

@@ -7,11 +7,10 @@ import pytest
 from PIL import Image
 from torch import Tensor
 
-from equida.data import load_domain
+from equida.data import DataSpec, load_domain
 from equida.report.page.pictures import SIZE, Pictures
-from equida.training.config import TaskSource
 
-DIGITS = TaskSource("M", "U", "digits")
+DIGITS = DataSpec("M", "U", "digits")
 
 
 def decoded(uri: str) -> Image.Image:
@@ -41,12 +40,12 @@ def test_a_digit_is_its_pixels() -> None:
 
 def test_an_image_file_becomes_small(photos: Path) -> None:
     pictures = Pictures()
-    assert pictures.of(TaskSource("s", str(photos)), "b.png") == 0
+    assert pictures.of(DataSpec("s", str(photos)), "b.png") == 0
     assert decoded(pictures.made[0]).size == (SIZE, SIZE // 2)
 
 
 def test_features_find_their_images_below_the_given_folder_only(photos: Path) -> None:
-    where = TaskSource("s", "t.npz")
+    where = DataSpec("s", "t.npz")
     assert Pictures().of(where, "a.png") is None
     assert Pictures(photos).of(where, "a.png") == 0
     (photos / "inner").mkdir()
@@ -55,7 +54,7 @@ def test_features_find_their_images_below_the_given_folder_only(photos: Path) ->
 
 def test_the_limit_is_kept_and_counted(photos: Path) -> None:
     pictures = Pictures(limit=1)
-    where = TaskSource("s", str(photos))
+    where = DataSpec("s", str(photos))
     assert [pictures.of(where, name) for name in ("a.png", "b.png", "a.png")] == [0, None, 0]
     assert pictures.refused == 1
 
@@ -63,8 +62,8 @@ def test_the_limit_is_kept_and_counted(photos: Path) -> None:
 def test_what_cannot_be_read_has_no_picture(photos: Path) -> None:
     (photos / "c.png").write_bytes(b"no image")
     pictures = Pictures()
-    assert pictures.of(TaskSource("s", str(photos)), "c.png") is None
-    assert pictures.of(TaskSource("s", str(photos / "gone")), "a.png") is None
+    assert pictures.of(DataSpec("s", str(photos)), "c.png") is None
+    assert pictures.of(DataSpec("s", str(photos / "gone")), "a.png") is None
     assert pictures.of(None, "row 0") is None
 
 
@@ -72,6 +71,6 @@ def test_features_of_a_benchmark_find_its_images(tmp_path: Path) -> None:
     folder = tmp_path / "webcam" / "images" / "mug"
     folder.mkdir(parents=True)
     Image.new("RGB", (10, 10)).save(folder / "frame_0001.png")
-    where = TaskSource("A", "W", "office31", data="features.npz")
+    where = DataSpec("A", "W", "office31", data="features.npz")
     assert Pictures(tmp_path).of(where, "mug/frame_0001.png") == 0
     assert Pictures(tmp_path).of(where, "mug/frame_0002.png") is None

@@ -1,119 +1,112 @@
 """The page: one file that holds everything it shows."""
 
+import dataclasses
 import importlib.resources
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from equida import __version__
-from equida.bench.store import Run, read_runs
 from equida.errors import InputError
+from equida.evaluation import figures
+from equida.evaluation.validators import VALIDATORS
+from equida.files import write_atomic
 from equida.methods import METHODS
 from equida.methods import describe as describe_method
 from equida.report.page.colours import styles
-from equida.report.page.command import adapt_command, rerun_command
-from equida.report.page.comparison import comparison, headline, selection_tables
-from equida.report.page.detail import describe
-from equida.report.page.grid import SELECTIONS, Entry, Grid, System, arrange
-from equida.report.page.maps import POINTS, chosen, import_tsne
+from equida.report.page.content import PageContent, ShownRun, arrange
+from equida.report.page.detail import describe, shown_figures
+from equida.report.page.headline import headlines
+from equida.report.page.maps import POINTS, choose_mapped
 from equida.report.page.pictures import Pictures
+from equida.report.page.tables import figure_name, result_tables, selection_tables
+from equida.report.tsne import import_tsne
+from equida.runs.commands import adapt_command, rerun_command
+from equida.runs.entry import SELECTIONS, Entry
+from equida.runs.read import Run, read_runs
+from equida.runs.significance import FEWEST_PAIRS, LEVEL
 from equida.training.config import RunConfig
 
 CLASSES = 70
 """Of more classes than this, the panels by class show those that differ the most."""
 FEW = 24
 """Of more finished runs than this, the list of them starts folded up by task."""
-VALIDATORS = {
-    "source accuracy": "the step with the best accuracy on source samples.",
-    "entropy": "the step with the least mean entropy of target predictions.",
-    "information maximization": "the step whose target predictions are certain one by one and "
-    "diverse on average.",
-    "bnm": "the step with the largest nuclear norm of target predictions.",
-    "snd": "the step with the largest soft neighbourhood density of target predictions.",
-}
+
+Advance = Callable[[str, int, int], None]
 
 
 def write_page(
-    root: Path,
+    runs: Path | Sequence[Run],
     out: Path,
     *,
     title: str = "",
     images: Path | None = None,
     maps: int = 12,
-    advance: Callable[[str, int, int], None] = lambda what, done, of: None,
-) -> Grid:
-    """Write the page of all runs below `root` and return what is on it.
+    advance: Advance = lambda what, done, of: None,
+) -> PageContent:
+    """Write the page of some runs and return what is on it.
 
     Args:
-        root: a folder of runs.
+        runs: a folder of runs, the folder of one run, or runs that were read.
         out: the file to write.
         title: head of the page; the name of the folder by default.
         images: folder of the images that features were computed from.
         maps: how many runs get a t-SNE map.
-        advance: told which run is being read, its number and how many there are.
+        advance: called with the folder of each run, its number and how many there are.
     """
     for name in ("jinja2", "plotly"):
         _import(name)
     if maps:
         import_tsne()
-    grid = arrange(read_runs(root))
-    if not grid.finished and not grid.open:
+    found = read_runs(runs) if isinstance(runs, Path) else list(runs)
+    root = runs if isinstance(runs, Path) else _common_folder(found)
+    if not found:
         raise InputError(f"{root} holds no runs; make some with equida bench or equida adapt")
-    text = make_page(grid, str(root), title or root.resolve().name, Pictures(images), maps, advance)
+    content = arrange(found)
+    name = title or root.resolve().name
+    text = make_page(content, str(root), name, Pictures(images), maps, advance)
     # File names may hold bytes that are no text; the page shows them as question marks.
-    content = text.encode("utf-8", "replace")
-    part = out.with_name(out.name + ".part")
-    try:
-        part.write_bytes(content)
-        part.replace(out)
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror}; choose another --out") from None
-    return grid
+    write_atomic(out, text.encode("utf-8", "replace"))
+    return content
 
 
 def make_page(
-    grid: Grid,
-    root: str,
-    title: str,
-    pictures: Pictures,
-    maps: int,
-    advance: Callable[[str, int, int], None],
+    content: PageContent, root: str, title: str, pictures: Pictures, maps: int, advance: Advance
 ) -> str:
     """The page as text."""
-    mapped = chosen(grid.finished, maps)
-    numbers = {entry.number for entry in mapped}
+    mapped = choose_mapped(content.finished, maps)
+    numbers = {shown.number for shown in mapped}
     runs = []
-    for done, entry in enumerate(grid.finished):
-        advance(str(entry.run.path), done, len(grid.finished))
-        told = describe(entry, baseline(grid, entry), pictures, mapped=entry.number in numbers)
-        place = {"system": grid.systems.index(entry.system), "task": grid.tasks.index(entry.task)}
-        runs.append(place | told)
-    labelled = any("confusion" in entry.result for entry in grid.finished)
+    for shown in content.finished:
+        advance(str(shown.run.path), shown.number, len(content.finished))
+        base = baseline(content, shown)
+        runs.append(describe(shown, base, pictures, mapped=shown.number in numbers))
+    selections = content.selections
     template = _environment().get_template("page.html.jinja")
     return str(
         template.render(
             title=title,
             root=root,
             version=__version__,
-            facts=facts(grid),
-            finished=len(grid.finished),
+            facts=facts(content),
+            finished=len(content.finished),
             few=FEW,
-            headline=headline(grid),
-            labelled=labelled,
-            systems=grid.systems,
-            selections={name: SELECTIONS[name] for name in grid.selections},
-            oracle="oracle" in grid.selections,
-            tables=[comparison(grid, name) for name in grid.selections],
-            selection_tables=selection_tables(grid),
-            open=[_open(entry) for entry in grid.open],
-            configurations=_configurations(grid),
-            validators=VALIDATORS,
-            limits=_limits(grid, mapped, pictures),
+            headlines=headlines(content),
+            labelled=any("confusion" in shown.result for shown in content.finished),
+            measures=_measures(),
+            selections={name: SELECTIONS[name] for name in selections},
+            results=[_results(content, name) for name in selections],
+            selection_tables=selection_tables(content),
+            unfinished=[_unfinished(entry) for entry in content.unfinished],
+            configurations=_configurations(content),
+            words=_words(content),
+            limits=_limits(content, mapped, pictures),
             css=_asset("page.css"),
             scripts=[_asset(name) for name in ("shell.js", "overview.js", "run.js")],
             plotly=_import("plotly.offline").get_plotlyjs(),
-            data=embedded(_data(grid, runs, pictures, mapped)),
+            data=embedded(_data(content, runs, pictures, mapped)),
         )
     )
 
@@ -131,115 +124,174 @@ def embedded(value: Any) -> str:
     return text
 
 
-def baseline(grid: Grid, entry: Entry) -> Entry | None:
-    """The source-only run to compare with: same task, and the same seed where there is one."""
-    if entry.run.config.method == "source_only" or "confusion" not in entry.result:
+def baseline(content: PageContent, shown: ShownRun) -> ShownRun | None:
+    """The source-only run of the same task, if possible with the same network and seed."""
+    if shown.method == "source_only" or "confusion" not in shown.result:
         return None
     found = [
         other
-        for other in grid.finished
-        if other.run.config.method == "source_only"
-        and other.task == entry.task
+        for other in content.finished
+        if other.method == "source_only"
+        and other.task == shown.task
         and "confusion" in other.result
     ]
-    data = entry.run.config.task and entry.run.config.task.data
 
-    def distance(other: Entry) -> tuple[bool, bool, int]:
-        config = other.run.config
-        return (config.task and config.task.data) != data, other.seed != entry.seed, other.number
+    def distance(other: ShownRun) -> tuple[bool, bool, int]:
+        other_network = other.entry.variant.network != shown.entry.variant.network
+        return other_network, other.seed != shown.seed, other.number
 
     return min(found, key=distance, default=None)
 
 
-def facts(grid: Grid) -> str:
+def facts(content: PageContent) -> str:
     """How much is on the page, in words."""
-    seeds = {entry.seed for entry in grid.finished}
     counted = [
-        (len(grid.finished), "finished run"),
-        (len(grid.systems), "system"),
-        (len(grid.tasks), "task"),
-        (len(seeds), "seed"),
+        (len(content.finished), "finished run"),
+        (len(content.systems), "system"),
+        (len(content.tasks), "task"),
+        (len({shown.seed for shown in content.finished}), "seed"),
     ]
     words = [f"{count} {name}{'' if count == 1 else 's'}" for count, name in counted]
-    if grid.open:
-        words.append(f"{len(grid.open)} unfinished or failed")
+    if content.unfinished:
+        words.append(f"{len(content.unfinished)} unfinished or failed")
     return " · ".join(words)
 
 
-def _data(
-    grid: Grid, runs: Sequence[Mapping[str, Any]], pictures: Pictures, mapped: Sequence[Entry]
-) -> dict[str, Any]:
-    looks = styles(grid.systems)
-    systems = [
-        {"label": system.label, "method": system.method, "idea": _idea(system), **look}
-        for system, look in zip(grid.systems, looks, strict=True)
+def _metrics(content: PageContent) -> list[str]:
+    """The accuracies that the tasks of the page are judged by."""
+    return list(dict.fromkeys(str(shown.result["metric"]) for shown in content.finished))
+
+
+def _measures() -> list[dict[str, Any]]:
+    """The figures that stand beside accuracies, in tables and in plots."""
+    return [
+        {"key": figure.name, "title": figure.title, "name": figure_name(figure)}
+        | {"meaning": figure.meaning, "percent": figure.percent}
+        for figure in figures.columns()
     ]
-    tasks = [{"benchmark": task.benchmark, "name": task.name} for task in grid.tasks]
-    best = [entry for entry in mapped if entry.system.method == "nsm"] or list(mapped)
+
+
+def _results(content: PageContent, select: str) -> dict[str, Any]:
+    """The tables of one selection, and each of their notes once."""
+    tables = result_tables(content, select)
+    notes = dict.fromkeys(note for table in tables for note in table.notes)
+    return {"select": select, "tables": tables, "notes": list(notes)}
+
+
+def _words(content: PageContent) -> dict[str, str]:
+    """The terms that the page uses, with their meanings."""
+    shown = {figure_name(f): f"{f.meaning}." for f in shown_figures(_metrics(content))}
+    ahead = (
+        "One system is called ahead of another where the accuracies of their runs with the same "
+        f"task and seed differ in its favour: the {100 * (1 - LEVEL):.0f} % interval of the mean "
+        f"difference is above 0, and Wilcoxon's signed-rank test gives p < {LEVEL:g}. Fewer than "
+        f"{FEWEST_PAIRS} such pairs decide nothing, and the number of systems that are compared "
+        "is not corrected for."
+    )
+    validators = [VALIDATORS[name] for name in VALIDATORS]
     return {
-        "systems": systems,
-        "tasks": tasks,
-        "benchmarks": len({task.benchmark for task in grid.tasks}),
-        "runs": list(runs),
-        "first": (best or grid.finished or grid.open)[0].number,
-        "pictures": pictures.made,
-        "most_classes": CLASSES,
-        "map_note": f"This run has no map: {len(mapped)} of {len(grid.finished)} runs were given "
-        "one, the first seeds first; equida report --maps N makes more.",
+        **shown,
+        "ahead": ahead,
+        "last step": "what the run ended with; nothing was selected.",
+        **{f"picked by {one.title}": f"{one.meaning}." for one in validators},
+        "oracle": "the step with the best target accuracy; finding it needs target labels.",
     }
 
 
-def _idea(system: System) -> str:
-    known = [part for part in system.method.split("+") if part in METHODS]
+def _data(
+    content: PageContent,
+    runs: Sequence[Mapping[str, Any]],
+    pictures: Pictures,
+    mapped: Sequence[ShownRun],
+) -> dict[str, Any]:
+    looks = styles([system.method for system in content.systems])
+    systems = [
+        {"label": system.label, "method": system.method, "idea": _idea(system.method), **look}
+        for system, look in zip(content.systems, looks, strict=True)
+    ]
+    several = len({task.group for task in content.tasks}) > 1
+    titles = [
+        content.task_title(number) if several else task.title
+        for number, task in enumerate(content.tasks)
+    ]
+    first = next((shown for shown in mapped if shown.method == "nsm"), None)
+    first = first or next(iter([*mapped, *content.finished]), None)
+    return {
+        "systems": systems,
+        "tasks": titles,
+        "runs": list(runs),
+        "first": first.number if first else 0,
+        "figures": {
+            figure.name: {
+                "name": figure_name(figure),
+                "title": figure.title,
+                "percent": figure.percent,
+            }
+            for figure in shown_figures(_metrics(content))
+        },
+        "measures": [measure["key"] for measure in _measures()],
+        "pictures": pictures.made,
+        "most_classes": CLASSES,
+        "map_note": f"This run has no map: {len(mapped)} of {len(content.finished)} runs were "
+        "given one, the first seeds first; equida report --maps N makes more.",
+    }
+
+
+def _idea(method: str) -> str:
+    known = [part for part in method.split("+") if part in METHODS]
     return " ".join(describe_method(part).idea for part in known)
 
 
-def _open(entry: Entry) -> dict[str, Any]:
+def _unfinished(entry: Entry) -> dict[str, Any]:
+    assert entry.run is not None
     return {
         "path": str(entry.run.path),
-        "task": entry.task.name,
-        "system": entry.system.label,
+        "task": entry.task,
+        "system": entry.variant.title,
         "seed": entry.seed,
-        "reason": entry.run.failure or "unfinished: start it again and it goes on",
+        "reason": entry.failure or "unfinished: start it again, and it resumes",
     }
 
 
-def _configurations(grid: Grid) -> list[dict[str, Any]]:
-    groups = []
-    for task in grid.tasks:
-        runs = [entry for entry in grid.finished if entry.task == task]
-        groups.append(
-            {
-                "title": f"{task.benchmark}, {task.name}",
-                "runs": [
-                    {
-                        "system": grid.systems.index(entry.system),
-                        "label": entry.system.label,
-                        "seed": entry.seed,
-                        "path": str(entry.run.path),
-                        "rerun": rerun_command(entry.run.path),
-                        "adapt": adapt_command(entry.run.config),
-                        "config": _config_text(entry.run),
-                    }
-                    for entry in runs
-                ],
-            }
-        )
-    return groups
+def _configurations(content: PageContent) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": content.task_title(number),
+            "runs": [_configuration(content, s) for s in content.finished if s.task == number],
+        }
+        for number in range(len(content.tasks))
+    ]
 
 
-def _config_text(run: Run) -> str:
+def _configuration(content: PageContent, shown: ShownRun) -> dict[str, Any]:
+    config = shown.run.config
+    return {
+        "system": shown.system,
+        "label": content.systems[shown.system].label,
+        "seed": shown.seed,
+        "path": str(shown.run.path),
+        "rerun": rerun_command(shown.run.path),
+        "config": json.dumps(dataclasses.asdict(config), indent=1),
+        **_adapt(config),
+    }
+
+
+def _adapt(config: RunConfig) -> dict[str, str | None]:
+    """The command that makes a run, or why there is none."""
     try:
-        return (run.path / "config.json").read_text(errors="replace").strip()
-    except OSError:
-        return json.dumps(RunConfig.to_json(run.config), indent=1)
+        command = adapt_command(config)
+    except InputError as error:
+        # A plug-in that is not installed here costs its command, not the page.
+        return {"adapt": None, "no_command": f"equida adapt cannot make this run here: {error}"}
+    why = "This run was trained on data in memory, so no equida adapt can make it again."
+    return {"adapt": command, "no_command": None if command else why}
 
 
-def _limits(grid: Grid, mapped: Sequence[Entry], pictures: Pictures) -> list[str]:
+def _limits(content: PageContent, mapped: Sequence[ShownRun], pictures: Pictures) -> list[str]:
     lines = []
-    if len(mapped) < len(grid.finished):
+    if len(mapped) < len(content.finished):
         lines.append(
-            f"{len(mapped)} of {len(grid.finished)} runs have a map, each of at most {POINTS} "
+            f"{len(mapped)} of {len(content.finished)} runs have a map, each of at most {POINTS} "
             "evenly chosen target samples; equida report --maps N makes more."
         )
     elif mapped:
@@ -249,9 +301,14 @@ def _limits(grid: Grid, mapped: Sequence[Entry], pictures: Pictures) -> list[str
             f"The page holds {len(pictures.made)} pictures, its limit; where one is missing, "
             "the name of the sample is shown alone."
         )
-    if any(len(entry.result["classes"]) > CLASSES for entry in grid.finished):
+    if any(len(shown.result["classes"]) > CLASSES for shown in content.finished):
         lines.append(f"Panels by class show the {CLASSES} classes that differ the most.")
     return lines
+
+
+def _common_folder(runs: Sequence[Run]) -> Path:
+    """The folder that all runs are below; that of a single run is its own."""
+    return Path(os.path.commonpath([run.path.resolve() for run in runs])) if runs else Path()
 
 
 def _asset(name: str) -> str:

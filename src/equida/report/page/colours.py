@@ -10,8 +10,6 @@ import colorsys
 from collections import Counter
 from collections.abc import Sequence
 
-from equida.report.page.grid import System
-
 FIXED = {
     "source_only": ("#6b7280", "#9ca3af", "circle-open"),
     "max_square": ("#2b8cbe", "#6fc3ee", "square"),
@@ -48,17 +46,17 @@ RAMP = (-0.4, 0.45)
 """How far the first variant of a method is mixed with black, and the last with white."""
 
 
-def styles(systems: Sequence[System]) -> list[dict[str, str]]:
-    """Light colour, dark colour and marker of each system, in their order."""
-    variants = Counter(system.method for system in systems)
+def styles(methods: Sequence[str]) -> list[dict[str, str]]:
+    """Light colour, dark colour and marker of each system, of which `methods` are the methods."""
+    variants = Counter(methods)
     others = [method for method in variants if method not in FIXED]
     bases = FIXED | {method: _other(place) for place, method in enumerate(others)}
     seen: Counter[str] = Counter()
     found = []
-    for system in systems:
-        light, dark, marker = bases[system.method]
-        count, place = variants[system.method], seen[system.method]
-        seen[system.method] += 1
+    for method in methods:
+        light, dark, marker = bases[method]
+        count, place = variants[method], seen[method]
+        seen[method] += 1
         if count > 1:
             share = RAMP[0] + (RAMP[1] - RAMP[0]) * place / (count - 1)
             light, dark = _mixed(light, share), _mixed(dark, share)

@@ -1,18 +1,20 @@
 """What the page knows of one run, as plain values for the script in it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from equida.bench.store import Predictions
 from equida.evaluation.accuracy import class_accuracies
-from equida.report.page.grid import SELECTIONS, Entry
-from equida.report.page.maps import embed, shown_samples, spread
+from equida.evaluation.figures import FIGURES, Figure, columns
+from equida.report.page.content import ShownRun
+from equida.report.page.maps import shown_samples, spread
 from equida.report.page.pictures import Pictures
+from equida.report.tsne import embed
+from equida.runs.entry import SELECTIONS
 
 MISTAKES = 12
 """How many confident mistakes are shown of a run."""
@@ -21,80 +23,88 @@ LINES = 300
 
 
 def describe(
-    entry: Entry, baseline: Entry | None, pictures: Pictures, *, mapped: bool
+    shown: ShownRun, baseline: ShownRun | None, pictures: Pictures, *, mapped: bool
 ) -> dict[str, Any]:
-    """Everything that the panels of one run show; what needs target labels is absent without.
+    """Everything that the panels of one run show, without target labels as far as it goes.
 
     Args:
-        entry: a finished run.
+        shown: a finished run.
         baseline: the source-only run to compare classes with.
         pictures: where pictures of samples come from.
         mapped: whether the run gets a map.
     """
-    result = entry.result
-    told = {
-        "number": entry.number,
-        "seed": entry.seed,
-        "metric": result["metric"],
-        "kept": result["kept"],
+    result = shown.result
+    values = {
+        "number": shown.number,
+        "system": shown.system,
+        "task": shown.task,
+        "seed": shown.seed,
+        "kept": "" if result["kept"] == "last" else SELECTIONS.get(result["kept"], result["kept"]),
         "seconds": result["seconds"],
-        "last": _figures(result["last"], result["metric"]),
-        "picks": _picks(entry),
+        "last": _evaluation(result["last"], result["metric"]),
+        "picks": _picks(shown),
         "classes": list(map(str, result["classes"])),
-        "curves": curves(entry.run.log, result["metric"]),
+        "curves": curves(shown.run.log, result["metric"]),
     }
     if "confusion" in result:
-        told |= _by_class(entry, baseline)
-    predictions = read_predictions(entry)
-    if isinstance(predictions, str):
-        return told | {"trouble": predictions}
-    told["predicted"] = _counts(predictions.probs.argmax(1), len(result["classes"]))
+        values |= _by_class(shown, baseline)
+    trouble = predictions_trouble(shown)
+    if trouble:
+        return values | {"trouble": trouble}
+    predicted = shown.run.predictions.probs.argmax(1)
+    values["predicted"] = _counts(predicted, len(result["classes"]))
     if "confusion" in result:
-        told |= mistakes(predictions, entry, pictures)
+        values |= mistakes(shown, pictures)
     if mapped:
-        told["map"] = _map(predictions, entry, pictures)
-    return told
+        values["map"] = _map(shown, pictures)
+    return values
 
 
-def read_predictions(entry: Entry) -> Predictions | str:
-    """The run's predictions, or why they cannot be shown."""
+def shown_figures(metrics: Iterable[str]) -> list[Figure]:
+    """The figures that curves offer: accuracies by these metrics, the columns, source accuracy."""
+    names = (*metrics, *(figure.name for figure in columns()), "source_accuracy")
+    return [FIGURES[name] for name in dict.fromkeys(names) if name in FIGURES]
+
+
+def predictions_trouble(shown: ShownRun) -> str:
+    """Why the predictions of a run cannot be shown; "" where they can."""
     from safetensors import SafetensorError
 
     try:
-        found = entry.run.predictions
-        classes = len(entry.result["classes"])
+        found = shown.run.predictions
+        classes = len(shown.result["classes"])
         if found.probs.shape != (len(found.samples), classes) or not len(found.samples):
             return f"predictions.safetensors does not hold {classes} probabilities for each sample"
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         return f"predictions.safetensors cannot be read: {error}"
-    return found
+    return ""
 
 
 def curves(log: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
     """Loss terms and evaluations over the steps, thinned evenly where there are very many."""
     terms = [line for line in log if "terms" in line]
-    seen = [line for line in log if "evaluation" in line]
+    evaluations = [line for line in log if "evaluation" in line]
     every = max(1, math.ceil(len(terms) / LINES))
     kept = terms[::every]
     names = dict.fromkeys(name for line in terms for name in line["terms"])
-    rows = {name: [_short(line["terms"].get(name)) for line in kept] for name in names}
-    shown = [name for name in (metric, "equity", "discriminability", "source_accuracy") if seen]
     return {
+        "metric": metric,
         "steps": [line["step"] for line in kept],
-        "terms": rows,
+        "terms": {name: [_short(line["terms"].get(name)) for line in kept] for name in names},
         "thinned": every,
         "logged": len(terms),
-        "evaluated": [line["step"] for line in seen],
+        "evaluated": [line["step"] for line in evaluations],
         "figures": {
-            name: [_short(line["evaluation"].get(name)) for line in seen]
-            for name in shown
-            if any(name in line["evaluation"] for line in seen)
+            figure.name: [_short(line["evaluation"].get(figure.name)) for line in evaluations]
+            for figure in shown_figures([metric])
+            if any(figure.name in line["evaluation"] for line in evaluations)
         },
     }
 
 
-def mistakes(predictions: Predictions, entry: Entry, pictures: Pictures) -> dict[str, Any]:
+def mistakes(shown: ShownRun, pictures: Pictures) -> dict[str, Any]:
     """The wrong predictions that the run is surest of, and how many there are in all."""
+    predictions = shown.run.predictions
     confidence, predicted = predictions.probs.max(1)
     wrong = (predictions.labels >= 0) & (predicted != predictions.labels)
     surest = torch.where(wrong, confidence, -1.0).argsort(descending=True, stable=True)
@@ -107,61 +117,62 @@ def mistakes(predictions: Predictions, entry: Entry, pictures: Pictures) -> dict
                 "truth": int(predictions.labels[i]),
                 "predicted": int(predicted[i]),
                 "confidence": _short(float(confidence[i])),
-                "picture": pictures.of(entry.run.config.task, predictions.samples[i]),
+                "picture": pictures.of(shown.run.config.task, predictions.samples[i]),
             }
             for i in chosen
         ],
     }
 
 
-def _map(predictions: Predictions, entry: Entry, pictures: Pictures) -> dict[str, Any]:
+def _map(shown: ShownRun, pictures: Pictures) -> dict[str, Any]:
+    predictions = shown.run.predictions
     rows = shown_samples(len(predictions.samples))
     probs = predictions.probs[rows]
     places = spread(embed(probs))
     samples = [predictions.samples[i] for i in rows]
-    told = {
+    values = {
         "of": len(predictions.samples),
         "x": np.round(places[:, 0], 4).tolist(),
         "y": np.round(places[:, 1], 4).tolist(),
         "predicted": probs.argmax(1).tolist(),
         "confidence": [_short(float(value)) for value in probs.amax(1)],
         "samples": samples,
-        "pictures": [pictures.of(entry.run.config.task, sample) for sample in samples],
+        "pictures": [pictures.of(shown.run.config.task, sample) for sample in samples],
     }
-    if "confusion" in entry.result:
-        told["truth"] = predictions.labels[rows].tolist()
-    return told
+    if "confusion" in shown.result:
+        values["truth"] = predictions.labels[rows].tolist()
+    return values
 
 
-def _by_class(entry: Entry, baseline: Entry | None) -> dict[str, Any]:
-    confusion = torch.tensor(entry.result["confusion"])
+def _by_class(shown: ShownRun, baseline: ShownRun | None) -> dict[str, Any]:
+    confusion = torch.tensor(shown.result["confusion"])
     cells = confusion.nonzero()
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         # Most cells of a good run are empty.
         "confusion": [[row, column, int(confusion[row, column])] for row, column in cells.tolist()],
         "true": confusion.sum(1).tolist(),
     }
-    if baseline is not None and baseline.result["classes"] == entry.result["classes"]:
+    if baseline is not None and baseline.result["classes"] == shown.result["classes"]:
         before = class_accuracies(torch.tensor(baseline.result["confusion"]))
         change = class_accuracies(confusion) - before
-        told["change"] = [None if math.isnan(x) else _short(x) for x in change.tolist()]
-        told["baseline_seed"] = baseline.seed
-    return told
+        values["change"] = [None if math.isnan(x) else _short(x) for x in change.tolist()]
+        values["baseline_seed"] = baseline.seed
+    return values
 
 
-def _picks(entry: Entry) -> list[dict[str, Any]]:
-    chosen = {name: entry.figures(name) for name in SELECTIONS}
+def _picks(shown: ShownRun) -> list[dict[str, Any]]:
+    evaluations = {name: shown.entry.figures(name) for name in SELECTIONS}
     return [
-        {"name": SELECTIONS[name], **_figures(figures, entry.result["metric"])}
-        for name, figures in chosen.items()
+        {"key": name, "title": SELECTIONS[name], **_evaluation(figures, shown.result["metric"])}
+        for name, figures in evaluations.items()
         if figures is not None
     ]
 
 
-def _figures(figures: Mapping[str, float], metric: str) -> dict[str, Any]:
-    names = ("step", "equity", "discriminability")
-    told = {name: _short(figures[name]) for name in names}
-    return told | {"accuracy": _short(figures.get(metric))}
+def _evaluation(figures: Mapping[str, float], metric: str) -> dict[str, Any]:
+    """The step, the accuracy by the task's metric as `score`, and what tables have columns of."""
+    measures = {figure.name: _short(figures.get(figure.name)) for figure in columns()}
+    return {"step": int(figures["step"]), "score": _short(figures.get(metric)), **measures}
 
 
 def _counts(predicted: Tensor, classes: int) -> list[int]:
@@ -170,7 +181,7 @@ def _counts(predicted: Tensor, classes: int) -> list[int]:
 
 
 def _short(value: float | None) -> float | None:
-    """Five digits are more than a plot shows; what is no number becomes None."""
+    """The value with five digits, more than a plot shows; None for infinities and NaN."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.5g}")

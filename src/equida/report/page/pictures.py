@@ -10,11 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equida.data import ArrayDomain, Domain, ImageDomain, read_image
+from equida.data import ArrayDomain, DataSpec, Domain, ImageDomain, open_target, read_image
 from equida.data.images import import_pil, is_image_name
 from equida.errors import InputError
-from equida.training.config import TaskSource
-from equida.training.tasks import open_target
 
 SIZE = 72
 """Longest side of a picture, in pixels."""
@@ -38,29 +36,29 @@ class Pictures:
         self._numbers: dict[tuple[str, str], int | None] = {}
         self._places: dict[str, tuple[Domain, dict[str, int]] | None] = {}
 
-    def of(self, where: TaskSource | None, sample: str) -> int | None:
+    def of(self, data: DataSpec | None, sample: str) -> int | None:
         """The number of a target sample's picture in `made`, or None where there is none."""
-        place = (_place(where), sample)
+        place = (_place(data), sample)
         if place not in self._numbers:
             if len(self.made) >= self.limit:
                 self.refused += 1
                 return None
-            uri = self._make(where, sample)
+            uri = self._make(data, sample)
             self._numbers[place] = len(self.made) if uri else None
             self.made += [uri] if uri else []
         return self._numbers[place]
 
-    def _make(self, where: TaskSource | None, sample: str) -> str:
+    def _make(self, data: DataSpec | None, sample: str) -> str:
         try:
-            found = self._find(where, sample)
+            found = self._find(data, sample)
         except (InputError, OSError, IndexError):
             return ""
         return "" if found is None else _uri(found)
 
-    def _find(self, where: TaskSource | None, sample: str) -> Any:
-        if where is None:
+    def _find(self, data: DataSpec | None, sample: str) -> Any:
+        if data is None:
             return None
-        opened = self._open(where)
+        opened = self._open(data)
         if opened is not None:
             domain, numbers = opened
             if sample in numbers:
@@ -72,14 +70,14 @@ class Pictures:
                 return read_image(file)
         return None
 
-    def _open(self, where: TaskSource) -> tuple[Domain, dict[str, int]] | None:
+    def _open(self, data: DataSpec) -> tuple[Domain, dict[str, int]] | None:
         """The target's samples by name: the run's own, or images that its rows came from."""
-        key = _place(where)
+        key = _place(data)
         if key not in self._places:
             self._places[key] = None
-            places = [where]
-            if where.benchmark is not None and self.images is not None:
-                places.append(dataclasses.replace(where, data=str(self.images)))
+            places = [data]
+            if data.benchmark is not None and self.images is not None:
+                places.append(dataclasses.replace(data, data=str(self.images)))
             for place in places:
                 # Data that have moved away cost their pictures, not the page.
                 with contextlib.suppress(InputError, OSError):
@@ -91,9 +89,9 @@ class Pictures:
         return self._places[key]
 
 
-def _place(where: TaskSource | None) -> str:
+def _place(data: DataSpec | None) -> str:
     """What two runs with the same target samples share."""
-    return "" if where is None else repr((where.benchmark, where.data, where.target))
+    return "" if data is None else repr((data.benchmark, data.data, data.target))
 
 
 def _has_pictures(domain: Domain) -> bool:

@@ -1,8 +1,10 @@
 "use strict";
 /* What compares all runs: the balance plots and the evaluations while training. */
 const hiddenSystems = new Set();
-const taskNames = data.tasks.map((task) => (data.benchmarks > 1 ? task.benchmark + ": " : "") + task.name);
-const scored = data.runs.filter((run) => run.last.accuracy !== null);
+const taskNames = data.tasks;
+const scored = data.runs.filter((run) => run.last.score !== null);
+const nameOf = (figure) => data.figures[figure].name;
+const figureText = (figure, value, digits = 1) => (data.figures[figure].percent ? percent(value, digits) : decimal(value));
 
 function systemsOf(runs) { return [...new Set(runs.map((run) => run.system))].sort((a, b) => a - b); }
 
@@ -26,29 +28,28 @@ function drawLegend(id, runs) {
 function runLines(run) {
   return [
     data.systems[run.system].label, `${taskNames[run.task]}, seed ${run.seed}`,
-    `accuracy ${percent(run.last.accuracy, 2)}`, `equity ${decimal(run.last.equity)}`, `discriminability ${decimal(run.last.discriminability)}`,
+    `accuracy ${percent(run.last.score, 2)}`, ...data.measures.map((figure) => `${nameOf(figure)} ${figureText(figure, run.last[figure], 2)}`),
   ];
 }
 
-function scatter(id, figure, title) {
+function scatter(figure) {
   const wanted = byId("balance-task").value;
   const runs = scored.filter((run) => !hiddenSystems.has(run.system) && (wanted === "all" || run.task === Number(wanted)));
   const traces = systemsOf(runs).map((system) => {
     const mine = runs.filter((run) => run.system === system);
     return {
-      type: "scatter", mode: "markers", x: mine.map((run) => run.last[figure]), y: mine.map((run) => 100 * run.last.accuracy), customdata: mine.map((run) => run.number),
+      type: "scatter", mode: "markers", x: mine.map((run) => run.last[figure]), y: mine.map((run) => 100 * run.last.score), customdata: mine.map((run) => run.number),
       marker: { color: colourOf(system), symbol: data.systems[system].marker, size: 10, opacity: 0.85, line: { width: 1.5, color: colourOf(system) } },
     };
   });
-  plot(id, traces, { xaxis: { title: { text: title } }, yaxis: { title: { text: "accuracy in %" } } }, (point) => ({ lines: runLines(runOf(point.customdata)) }), (point) => chooseRun(point.customdata, true));
+  plot(`plot-${figure}`, traces, { xaxis: { title: { text: nameOf(figure) } }, yaxis: { title: { text: "accuracy in %" } } }, (point) => ({ lines: runLines(runOf(point.customdata)) }), (point) => chooseRun(point.customdata, true));
 }
 
-const runOf = (number) => data.runs.find((run) => run.number === number);
+const runOf = (number) => data.runs[number];
 
 function drawBalance() {
   drawLegend("legend", scored);
-  scatter("plot-equity", "equity", "equity");
-  scatter("plot-discriminability", "discriminability", "discriminability");
+  data.measures.forEach(scatter);
 }
 
 /* One line: the mean of some runs of a system, over the steps that all of them were evaluated at. */
@@ -71,10 +72,10 @@ function drawTraining() {
   const all = data.runs.filter((run) => run.task === task && run.curves.figures[figure]);
   const runs = all.filter((run) => !hiddenSystems.has(run.system));
   const averaged = byId("training-lines").value === "mean";
-  byId("training-caption").textContent = `${figure.replaceAll("_", " ")}, ${taskNames[task]}${averaged ? ", mean over seeds" : ""}`;
+  byId("training-caption").textContent = `${data.figures[figure].title}, ${taskNames[task]}${averaged ? ", mean over seeds" : ""}`;
   drawLegend("training-legend", all);
-  if (!all.length) return absent("plot-training", "No run of this task has this figure: it needs target labels.");
-  const share = figure.includes("accuracy") ? 100 : 1;
+  if (!all.length) return absent("plot-training", "No run of this task has recorded this figure.");
+  const share = data.figures[figure].percent ? 100 : 1;
   const shown = (value) => (share === 100 ? value.toFixed(2) + " %" : value.toFixed(3));
   const groups = averaged ? systemsOf(runs).map((system) => runs.filter((run) => run.system === system)) : runs.map((run) => [run]);
   const traces = groups.map((group) => curve(group, figure, share));
@@ -93,10 +94,10 @@ if (byId("balance")) {
   draw("balance", drawBalance);
 }
 if (data.runs.length) {
-  const figures = ["accuracy", "mean_class_accuracy", "equity", "discriminability", "source_accuracy"].filter((name) => data.runs.some((run) => run.curves.figures[name]));
+  const figures = Object.keys(data.figures).filter((name) => data.runs.some((run) => run.curves.figures[name]));
   const tasks = [...new Set(data.runs.map((run) => run.task))].sort((a, b) => a - b);
   options(byId("training-task"), tasks.map((task) => taskNames[task]), tasks);
-  options(byId("training-figure"), figures.map((name) => name.replaceAll("_", " ")), figures);
+  options(byId("training-figure"), figures.map(nameOf), figures);
   byId("training-task").addEventListener("change", drawTraining);
   byId("training-figure").addEventListener("change", drawTraining);
   byId("training-lines").addEventListener("change", drawTraining);

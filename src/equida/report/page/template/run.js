@@ -38,7 +38,7 @@ function drawRun() {
   hideTip();
   const run = current;
   byId("run-title").textContent = `${data.systems[run.system].label} on ${taskNames[run.task]}, seed ${run.seed}`;
-  const facts = [["accuracy", percent(run.last.accuracy)], ["equity", decimal(run.last.equity)], ["discriminability", decimal(run.last.discriminability)], ["steps", String(run.last.step)], ["time", run.seconds < 100 ? run.seconds.toFixed(0) + " s" : (run.seconds / 60).toFixed(1) + " min"]];
+  const facts = [["accuracy", percent(run.last.score)], ...data.measures.map((figure) => [nameOf(figure), figureText(figure, run.last[figure])]), ["steps", String(run.last.step)], ["time", run.seconds < 100 ? run.seconds.toFixed(0) + " s" : (run.seconds / 60).toFixed(1) + " min"]];
   byId("run-figures").replaceChildren(...facts.map(([name, value]) => {
     const pair = make("div");
     pair.append(make("dt", name), make("dd", value));
@@ -46,8 +46,8 @@ function drawRun() {
   }));
   byId("run-idea").textContent = data.systems[run.system].idea;
   const notes = [];
-  if (run.kept !== "last") notes.push(`The panels on classes and samples show the weights that ${run.kept.replaceAll("_", " ")} picked.`);
-  if (!run.confusion) notes.push("The target of this run has no labels: accuracy, confusions, changes by class and mistakes are absent.");
+  if (run.kept) notes.push(`The panels on classes and samples show the weights at the step that ${run.kept} picked.`);
+  if (!run.confusion) notes.push("The target of this run has no labels, so accuracy, confusions, changes by class and mistakes are missing.");
   if (run.trouble) notes.push(run.trouble);
   byId("run-note").textContent = notes.join(" ");
   byId("run-note").hidden = !notes.length;
@@ -55,12 +55,15 @@ function drawRun() {
   drawTerms(run); drawEvaluations(run); drawSizes(run); drawChange(run); drawConfusion(run); drawMap(run); drawMistakes(run); drawPicks(run);
 }
 
+/* English ordinals: 2nd, 3rd, 11th. */
+const ordinal = (n) => n + (Math.floor((n % 100) / 10) === 1 ? "th" : ["th", "st", "nd", "rd"][n % 10] ?? "th");
+
 /* A line needs two points; a single one is a marker. */
 const lineMode = (values) => (values.filter((value) => value !== null).length > 1 ? "lines" : "markers");
 
 function drawTerms(run) {
   const { logged, thinned } = run.curves;
-  byId("terms-note").textContent = thinned > 1 ? `Drawn is 1 of ${thinned} logged points, ${run.curves.steps.length} of ${logged}.` : "";
+  byId("terms-note").textContent = thinned > 1 ? `The plot shows every ${ordinal(thinned)} logged point, ${run.curves.steps.length} of ${logged}.` : "";
   const names = Object.keys(run.curves.terms);
   if (!names.length) return absent("plot-terms", "The log of this run has no loss terms.");
   const t = theme();
@@ -82,23 +85,31 @@ function drawEvaluations(run) {
   const names = Object.keys(figures);
   if (!names.length) return absent("plot-evaluations", "The log of this run has no evaluations.");
   const t = theme();
-  const looks = { equity: [t.accent, "dash"], discriminability: [t.soft, "dot"], source_accuracy: [t.night ? "#6a717b" : "#b3ac9d", "solid"] };
+  const dashes = ["dash", "dot", "dashdot", "longdash", "longdashdot"];
+  const look = (name) => {
+    if (name === run.curves.metric) return [colourOf(run.system), "solid", 2.4];
+    if (name === "source_accuracy") return [t.night ? "#6a717b" : "#b3ac9d", "solid", 1.6];
+    const place = data.measures.indexOf(name);
+    return [place % 2 ? t.soft : t.accent, dashes[place % dashes.length], 1.6];
+  };
   const traces = names.map((name) => {
-    const [colour, dash] = looks[name] ?? [colourOf(run.system), "solid"];
-    return { type: "scatter", mode: lineMode(figures[name]), marker: { size: 8, color: colour }, name: name.replaceAll("_", " "), x: evaluated, y: figures[name], line: { color: colour, dash, width: name in looks ? 1.6 : 2.4 } };
+    const [colour, dash, width] = look(name);
+    return { type: "scatter", mode: lineMode(figures[name]), marker: { size: 8, color: colour }, name: nameOf(name), x: evaluated, y: figures[name], line: { color: colour, dash, width } };
   });
-  const main = run.confusion ? "accuracy" : "equity";
-  const picks = run.picks.filter((pick) => pick.name !== "last step");
+  const main = run.confusion ? "score" : data.measures[0];
+  const picks = run.picks.filter((pick) => pick.key !== "last");
   traces.push({
     type: "scatter", mode: "markers", showlegend: false, x: picks.map((pick) => pick.step), y: picks.map((pick) => pick[main]),
-    marker: { size: picks.map((pick) => (pick.name.startsWith("oracle") ? 14 : 9)), symbol: picks.map((pick) => (pick.name.startsWith("oracle") ? "star" : "circle-open")), color: t.ink, line: { width: 1.6, color: t.ink } },
+    marker: { size: picks.map((pick) => (pick.key === "oracle" ? 14 : 9)), symbol: picks.map((pick) => (pick.key === "oracle" ? "star" : "circle-open")), color: t.ink, line: { width: 1.6, color: t.ink } },
   });
   plot("plot-evaluations", traces, { showlegend: true, legend: { orientation: "h", y: -0.22, x: 0 }, margin: { l: 40, r: 12, t: 8, b: 60 }, xaxis: { title: { text: "step", standoff: 4 } } }, (point) => {
     if (point.curveNumber === names.length) {
-      const here = picks.filter((pick) => pick.step === point.x).map((pick) => pick.name);
-      return { lines: [`step ${point.x}: ${main} ${main === "accuracy" ? percent(point.y, 2) : decimal(point.y)}`, "picked by " + here.join(", ")] };
+      const here = picks.filter((pick) => pick.step === point.x).map((pick) => pick.title);
+      const value = main === "score" ? `accuracy ${percent(point.y, 2)}` : `${nameOf(main)} ${figureText(main, point.y, 2)}`;
+      return { lines: [`step ${point.x}: ${value}`, "picked by " + here.join(", ")] };
     }
-    return { lines: [`step ${point.x}`, `${names[point.curveNumber].replaceAll("_", " ")} ${decimal(point.y)}`] };
+    const name = names[point.curveNumber];
+    return { lines: [`step ${point.x}`, `${nameOf(name)} ${figureText(name, point.y, 2)}`] };
   });
 }
 
@@ -122,7 +133,7 @@ function drawSizes(run) {
   const truth = run.true ?? run.predicted.map(() => total / run.classes.length);
   const chosen = classesBy(run.predicted.map((n, c) => n - truth[c]));
   const cut = chosen.length < run.classes.length ? `; the ${chosen.length} of ${run.classes.length} classes that differ the most` : "";
-  byId("sizes-note").textContent = `filled: predicted; ring: ${known ? "true" : "if all were equal"}; the bar between them is the error${cut}`.replace(known ? "" : "error", known ? "" : "difference");
+  byId("sizes-note").textContent = `dots are predicted sizes, rings are ${known ? "true sizes" : "the sizes of equal classes"}${cut}`;
   const links = { type: "scatter", mode: "lines", x: [], y: [], line: { color: t.line, width: 3 } };
   chosen.forEach((c, i) => { links.x.push(truth[c], run.predicted[c], null); links.y.push(i, i, null); });
   const dots = (values, marker) => ({ type: "scatter", mode: "markers", x: chosen.map((c) => values[c]), y: chosen.map((_, i) => i), marker });
@@ -137,11 +148,11 @@ function drawChange(run) {
   byId("panel-change").hidden = !run.confusion;
   if (!run.confusion) return;
   byId("change-note").textContent = "";
-  if (!run.change) return absent("plot-change", data.systems[run.system].method === "source_only" ? "This is source only itself." : "There is no finished source-only run of this task to compare with.");
+  if (!run.change) return absent("plot-change", data.systems[run.system].method === "source_only" ? "This run is source only itself." : "There is no finished source-only run of this task to compare with.");
   const t = theme();
   const chosen = classesBy(run.change);
   const cut = chosen.length < run.classes.length ? `; the ${chosen.length} of ${run.classes.length} classes that change the most` : "";
-  byId("change-note").textContent = `accuracy of a class, in points; source only with seed ${run.baseline_seed}${cut}`;
+  byId("change-note").textContent = `difference of each class's accuracy, in points, from source only with seed ${run.baseline_seed}${cut}`;
   const values = chosen.map((c) => (run.change[c] === null ? null : 100 * run.change[c]));
   const trace = { type: "bar", orientation: "h", x: values, y: chosen.map((_, i) => i), width: 0.62, marker: { color: values.map((value) => (value < 0 ? t.warm : t.accent)) } };
   plot("plot-change", [trace], { height: classHeight(chosen.length), xaxis: { title: { text: "points" }, zerolinecolor: t.soft }, yaxis: classAxis(run, chosen) }, (point) => {
@@ -163,10 +174,12 @@ function drawConfusion(run) {
   if (few) Object.assign(trace, { text: counts.map((row) => row.map((n) => (n ? String(n) : ""))), texttemplate: "%{text}", textfont: { size: narrow() ? 9 : 11 } });
   const width = byId("plot-confusion").clientWidth;
   const labels = count <= (narrow() ? 40 : 70);
-  byId("confusion-note").textContent = labels ? "" : "; point at a cell or tap it for its classes";
+  byId("confusion-note").textContent = labels ? "" : "; point at a cell or tap it to see its classes";
   const size = narrow() ? (count > 12 ? 8 : 10) : count > 40 ? 8 : count > 20 ? 10 : 12;
   const axis = { tickvals: run.classes.map((_, c) => c), ticktext: run.classes.map((name) => plain(name, narrow() ? 12 : 20)), showticklabels: labels, showgrid: false, zeroline: false, ticklen: 2, tickfont: { size } };
-  const below = { ...axis, title: { text: "predicted" }, tickangle: few && !narrow() ? 0 : -90 };
+  const longest = Math.max(...axis.ticktext.map((text) => text.length));
+  const upright = few && !narrow() && longest * count * size < width;
+  const below = { ...axis, title: { text: "predicted" }, tickangle: upright ? 0 : -90 };
   plot("plot-confusion", [trace], { height: Math.min(Math.max(width * 0.85, narrow() && !few ? 430 : 340), few ? 480 : 820), ...(narrow() ? { margin: { l: 8, r: 4, t: 4, b: 8 } } : {}), xaxis: below, yaxis: { ...axis, autorange: "reversed", title: { text: "true" } } }, (point) => ({
     lines: [`true: ${run.classes[point.y]}`, `predicted: ${run.classes[point.x]}`, `${counts[point.y][point.x]} of ${run.true[point.y]} samples`],
   }));
@@ -195,7 +208,7 @@ function drawMap(run) {
   }
   const t = theme();
   const pictures = map.pictures.some((picture) => picture !== null);
-  byId("map-note").textContent = `t-SNE of the probabilities of ${map.samples.length} of ${map.of} target samples: near means predicted alike, and samples on one another are spread a little${map.truth ? "; a cross is a mistake" : ""}. Point at a sample for its name${pictures ? " and picture" : ""}${canHover ? "; drag over a part to enlarge it, double-click to see all" : ""}.`;
+  byId("map-note").textContent = `t-SNE of the predicted probabilities of ${map.samples.length} of ${map.of} target samples. Samples that are predicted alike lie close together; those that would cover one another are moved a little apart.${map.truth ? " A cross is a mistake." : ""} Point at a sample to see its name${pictures ? " and picture" : ""}.${canHover ? " Drag over a part to enlarge it, and double-click to see all." : ""}`;
   const mode = map.truth ? byId("map-colour").value : "predicted";
   const right = (i) => map.truth[i] === map.predicted[i];
   const classes = (i) => (mode === "truth" ? map.truth[i] : map.predicted[i]);
@@ -213,7 +226,7 @@ function drawMap(run) {
     layer(all.filter(wrong), { symbol: "x", size: small ? 8 : 10, line: { color: t.ink, width: small ? 0.6 : 1 } }),
   ];
   const drag = canHover ? "zoom" : isWhole() ? false : "pan";
-  plot("plot-map", traces, { height: small ? 340 : 520, margin: { l: 4, r: 4, t: 4, b: 4 }, annotations: labels, dragmode: drag, xaxis: { ...bare, range: [...mapView.x] }, yaxis: { ...bare, range: [...mapView.y] } }, (point) => {
+  plot("plot-map", traces, { height: small ? 340 : 520, margin: { l: 4, r: 4, t: 18, b: 4 }, annotations: labels, dragmode: drag, xaxis: { ...bare, range: [...mapView.x] }, yaxis: { ...bare, range: [...mapView.y] } }, (point) => {
     const i = point.customdata;
     const lines = [map.samples[i], `predicted: ${run.classes[map.predicted[i]]}, ${percent(map.confidence[i])}`];
     if (map.truth) lines.push(`true: ${run.classes[map.truth[i]] ?? "unknown"}`);
@@ -244,7 +257,7 @@ function zoom(factor) {
 function drawMistakes(run) {
   byId("panel-mistakes").hidden = !run.mistakes;
   if (!run.mistakes) return;
-  byId("mistakes-note").textContent = run.wrong ? `the ${run.mistakes.length} surest of ${run.wrong} wrong predictions` : "this run made none";
+  byId("mistakes-note").textContent = run.wrong ? `the ${run.mistakes.length} of ${run.wrong} wrong predictions that the run is surest of` : "this run made none";
   byId("mistakes").replaceChildren(...run.mistakes.map((one) => {
     const item = make("li");
     if (one.picture !== null) item.append(pictureOf(one.picture));
@@ -256,8 +269,8 @@ function drawMistakes(run) {
 function drawPicks(run) {
   byId("run-picks").tBodies[0].replaceChildren(...run.picks.map((pick) => {
     const row = make("tr");
-    row.append(make("th", pick.name, { scope: "row" }));
-    for (const text of [String(pick.step), percent(pick.accuracy), decimal(pick.equity), decimal(pick.discriminability)]) row.append(make("td", text, { class: "number" }));
+    row.append(make("th", pick.title, { scope: "row" }));
+    for (const text of [String(pick.step), percent(pick.score), ...data.measures.map((figure) => figureText(figure, pick[figure]))]) row.append(make("td", text, { class: "number" }));
     return row;
   }));
 }

@@ -71,8 +71,8 @@ function layout(more) {
   };
 }
 
-/* `told(point)` gives the lines and the picture of the tooltip; `picked(point)` is what a click does. */
-function plot(id, traces, more, told, picked) {
+/* `tooltip(point)` gives the lines and the picture of the tooltip; `picked(point)` is what a click does. */
+function plot(id, traces, more, tooltip, picked) {
   const place = byId(id);
   if (!place.classList.contains("js-plotly-plot")) place.replaceChildren();
   for (const trace of traces) trace.hoverinfo = "none";
@@ -81,7 +81,7 @@ function plot(id, traces, more, told, picked) {
   place.removeAllListeners("plotly_unhover");
   place.removeAllListeners("plotly_click");
   place.on("plotly_hover", (event) => {
-    const { lines, picture } = told(event.points[0]);
+    const { lines, picture } = tooltip(event.points[0]);
     showTip(lines, event.event.clientX, event.event.clientY, picture);
   });
   place.on("plotly_unhover", hideTip);
@@ -175,7 +175,7 @@ addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); 
 const selection = byId("show-selection");
 if (selection) {
   selection.addEventListener("change", () => {
-    for (const figure of document.querySelectorAll("#results figure[data-selection]")) figure.hidden = figure.dataset.selection !== selection.value;
+    for (const part of document.querySelectorAll("#results [data-selection]")) part.hidden = part.dataset.selection !== selection.value;
     markOverflow();
   });
 }

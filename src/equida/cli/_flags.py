@@ -1,0 +1,168 @@
+"""Flags that are made from the dataclasses they fill: recipes, and hyper-parameters of methods."""
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from equida.fields import FieldSpec, short_text, specs
+from equida.methods import METHODS, default_config, describe, split_name
+from equida.training.recipe import RECIPES, Recipe, hyperparameter_flag
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a help text lists them, for the names of a registry.
+
+    >>> listed(["office31", "visda2017", "digits"])
+    'office31, visda2017 or digits'
+    """
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+RECIPE_HELP = f"{listed(RECIPES)}; the backbone decides unless this is set."
+METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", bool: "[yes|no]"}
+
+
+class Unset(enum.Enum):
+    """The value of a flag that the user has not given; None is a value of some flags."""
+
+    UNSET = "unset"
+
+
+def recipe_flags(recipe: str = "") -> type:
+    """A dataclass with the fields of `Recipe`, each `Unset` unless the user gives it.
+
+    Args:
+        recipe: the recipe whose values the help shows as defaults; "": those of all recipes.
+    """
+    chosen = {name: RECIPES[name].recipe for name in ([recipe] if recipe else RECIPES)}
+    return _flags_class(
+        "RecipeFlags",
+        {
+            name: (spec, _defaults({key: getattr(values, name) for key, values in chosen.items()}))
+            for name, spec in specs(Recipe).items()
+        },
+    )
+
+
+def method_flags(method: str, benchmark: str | None = None) -> type:
+    """A dataclass with the hyper-parameters of a method, each `Unset` unless the user gives it.
+
+    Args:
+        method: a registered name, or several with `+` between them.
+        benchmark: the data set whose presets the help shows as defaults.
+    """
+    flags = {}
+    for flag, (part, spec) in _hyperparameters(method).items():
+        flags[flag] = spec, _shown(getattr(default_config(part, benchmark), spec.name))
+    return _flags_class("MethodFlags", flags)
+
+
+def overrides(flags: Any, method: str | None = None) -> dict[str, Any]:
+    """The values that the user has given, by the names of the recipe's or the method's fields.
+
+    Args:
+        flags: an instance of what `recipe_flags` or `method_flags` made.
+        method: the method of `method_flags`; None for a recipe.
+    """
+    values = {field.name: getattr(flags, field.name) for field in dataclasses.fields(flags)}
+    given = {name: value for name, value in values.items() if value is not Unset.UNSET}
+    if method is None:
+        return given
+    known = _hyperparameters(method)
+    composed = len(split_name(method)) > 1
+    named = {}
+    for flag, value in given.items():
+        part, spec = known[flag]
+        named[f"{part}.{spec.name}" if composed else spec.name] = value
+    return named
+
+
+def _hyperparameters(method: str) -> dict[str, tuple[str, FieldSpec]]:
+    """The part and the field of a method behind each of its flags."""
+    parts = split_name(method)
+    return {
+        hyperparameter_flag(parts, part, name): (part, spec)
+        for part in parts
+        for name, spec in specs(METHODS[part].config).items()
+    }
+
+
+def asked_for(argv: Sequence[str], flag: str, default: str) -> str:
+    """The value of a flag before the command line is parsed, as other flags depend on it."""
+    for position, word in enumerate(argv):
+        if word == flag and position + 1 < len(argv):
+            return argv[position + 1]
+        if word.startswith(flag + "="):
+            return word.split("=", 1)[1]
+    return default
+
+
+def with_flags(base: type, argv: Sequence[str]) -> type:
+    """The verb's dataclass with the flags of the recipe and of the method that the user names."""
+    method = asked_for(argv, "--method", "nsm")
+    dataset = asked_for(argv, "--dataset", asked_for(argv, "-d", ""))
+    hyper = method_flags(method, dataset or None)
+    training = recipe_flags(asked_for(argv, "--recipe", ""))
+    ideas = " ".join(describe(name).idea for name in split_name(method))
+    made = dataclasses.make_dataclass(
+        base.__name__,
+        [
+            _group(f"method {method}", ideas, "hyper", hyper),
+            _group("training", "The fields of the recipe.", "training", training),
+        ],
+        bases=(base,),
+    )
+    made.__doc__ = base.__doc__
+    return made
+
+
+def _group(title: str, about: str, name: str, factory: type) -> tuple[str, Any, Any]:
+    """A field of a verb's dataclass whose own fields the help shows under a title."""
+    kind: Any = Annotated[factory, tyro.conf.OmitArgPrefixes]
+    if not dataclasses.fields(factory):
+        return name, Annotated[kind, tyro.conf.Suppress], dataclasses.field(default_factory=factory)
+    factory.__doc__ = about
+    named = Annotated[kind, tyro.conf.arg(name=title)]
+    return name, named, dataclasses.field(default_factory=factory)
+
+
+def _flags_class(name: str, flags: Mapping[str, tuple[FieldSpec, str]]) -> type:
+    """A dataclass with these flags, each with its field and the default that the help shows."""
+    return dataclasses.make_dataclass(
+        name,
+        [
+            (flag, _flag(spec, default), dataclasses.field(default=Unset.UNSET))
+            for flag, (spec, default) in flags.items()
+        ],
+    )
+
+
+def _flag(spec: FieldSpec, default: str) -> Any:
+    """The annotation of a flag that may stay unset."""
+    choices = "{" + ",".join(map(str, spec.choices)) + "}" if spec.choices else ""
+    reader: Any = tyro.constructors.PrimitiveConstructorSpec(
+        # A switch may be given without a value.
+        nargs=(0, 1) if spec.kind is bool else 1,
+        metavar=choices or METAVARS[spec.kind],
+        instance_from_str=lambda words: spec.read(words[0] if words else "yes"),
+        is_instance=lambda value: True,
+        str_from_instance=lambda value: [_shown(value)],
+    )
+    arg = tyro.conf.arg(help=spec.meaning, help_behavior_hint=f"(default: {default})")
+    return Annotated[Any, reader, arg]
+
+
+def _defaults(values: Mapping[str, Any]) -> str:
+    """The default, or that of each recipe where they differ."""
+    texts = {name: _shown(value) for name, value in values.items()}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return ", ".join(f"{text} in {name}" for name, text in texts.items())
+
+
+def _shown(value: Any) -> str:
+    return short_text(value) or '""'

@@ -1,0 +1,115 @@
+"""Which samples of a domain cannot be used, and what to do with them."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from equida.data.domain import ArrayDomain, Domain, DomainT, ImageDomain
+from equida.data.images import check_image
+from equida.errors import InputError
+
+Unreadable = list[tuple[str, str]]
+Advance = Callable[[int], None]
+
+_CHUNK = 256
+_ROWS_AT_ONCE = 8192
+
+
+def check_readable(
+    domain: Domain, *, deep: bool = False, advance: Advance | None = None
+) -> Unreadable:
+    """The identity of every sample that cannot be read, with the reason, in the domain's order.
+
+    Args:
+        domain: its images are opened; its rows are searched for values that are not finite (only
+            with `deep`).
+        deep: decode every image; otherwise only its first and last bytes are looked at.
+        advance: called with the number of samples done since the last call.
+    """
+    starts = range(0, len(domain), _CHUNK)
+    chunks = [range(start, min(start + _CHUNK, len(domain))) for start in starts]
+    bad: Unreadable = []
+    for chunk, found in zip(chunks, _checked(domain, chunks, deep), strict=True):
+        bad += [(domain.identity(index), reason) for index, reason in found]
+        if advance is not None:
+            advance(len(chunk))
+    return bad
+
+
+def drop_unreadable(domain: DomainT, bad: Iterable[tuple[str, str]]) -> DomainT:
+    """The domain without the samples that `bad` names."""
+    names = {identity for identity, _ in bad}
+    return domain.select(
+        np.array([domain.identity(index) not in names for index in range(len(domain))], bool)
+    )
+
+
+def unreadable_message(domain: Domain, bad: Sequence[tuple[str, str]]) -> str:
+    """A message that names every unreadable sample of `domain` and says what to do."""
+    kind = "files" if isinstance(domain, ImageDomain) else "rows"
+    listed = "".join(f"\n  {identity}: {reason}" for identity, reason in bad)
+    root = f" under {domain.root}" if isinstance(domain, ImageDomain) else ""
+    return (
+        f"{domain.name}: {len(bad)} of {len(domain)} {kind}{root} cannot be read; replace or"
+        f" delete them, or leave them out with --skip-unreadable:{listed}"
+    )
+
+
+def keep_readable(
+    domain: DomainT, *, skip: bool = False, deep: bool = False, advance: Advance | None = None
+) -> tuple[DomainT, Unreadable]:
+    """The domain without its unreadable samples, and the samples that were left out.
+
+    Args:
+        domain: what to check.
+        skip: leave unreadable samples out, instead of raising an error.
+        deep: as for `check_readable`.
+        advance: as for `check_readable`.
+
+    Raises:
+        InputError: some are unreadable and `skip` is False, or all of them are.
+    """
+    bad = check_readable(domain, deep=deep, advance=advance)
+    if bad and (not skip or len(bad) == len(domain)):
+        raise InputError(unreadable_message(domain, bad))
+    return (drop_unreadable(domain, bad) if bad else domain), bad
+
+
+def check_finite(domain: ArrayDomain) -> None:
+    """Raise InputError where a value in any view of the rows is not finite."""
+    for view in range(domain.views):
+        for rows in np.array_split(np.arange(len(domain)), -(-len(domain) // _ROWS_AT_ONCE)):
+            finite = domain.rows(rows, view).flatten(1).isfinite()
+            if not bool(finite.all()):
+                row, column = (~finite).nonzero()[0].tolist()
+                raise InputError(
+                    f"{domain.name}: {domain.identity(int(rows[row]))} has a value in column"
+                    f" {column} that is not finite; compute it again, or remove it"
+                )
+
+
+def _checked(
+    domain: Domain, chunks: Sequence[range], deep: bool
+) -> Iterator[list[tuple[int, str]]]:
+    if isinstance(domain, ArrayDomain):
+        yield from (_not_finite(domain, chunk) if deep else [] for chunk in chunks)
+        return
+    assert isinstance(domain, ImageDomain)
+    root, paths = str(domain.root), domain.paths
+
+    def check(chunk: range) -> list[tuple[int, str]]:
+        files = ((index, os.path.join(root, paths[index])) for index in chunk)
+        reasons = ((index, check_image(file, deep=deep)) for index, file in files)
+        return [(index, reason) for index, reason in reasons if reason is not None]
+
+    # Decoding and waiting for a disk or a network both let other threads run.
+    with ThreadPoolExecutor(max(8, os.cpu_count() or 1)) as pool:
+        yield from pool.map(check, chunks)
+
+
+def _not_finite(domain: ArrayDomain, chunk: range) -> list[tuple[int, str]]:
+    rows = domain.rows(np.asarray(chunk)).flatten(1)
+    wrong = (~rows.isfinite().all(1)).nonzero().flatten().tolist()
+    return [(chunk[row], "holds values that are not finite") for row in wrong]

@@ -1,0 +1,86 @@
+"""Class names: when two of them are the same class, and finding them in a class list."""
+
+import difflib
+import unicodedata
+from collections.abc import Sequence
+
+from equida.errors import InputError
+
+
+def composed(name: str) -> str:
+    """`name` with its accents composed, as some file systems store them and others do not."""
+    return unicodedata.normalize("NFC", name)
+
+
+def class_key(name: str) -> str:
+    """What two spellings of one class name share: case and the storage of accents do not matter.
+
+    >>> class_key("Mug") == class_key("mug")
+    True
+    """
+    return composed(name).casefold()
+
+
+def check_class_names(names: Sequence[str], origin: str) -> None:
+    """Refuse a class list in which two classes have the same name, or nearly the same.
+
+    Domains are matched by class name without regard to case, so that such classes would be mixed
+    up.
+
+    Args:
+        names: the class list.
+        origin: where it comes from, for the error message.
+
+    >>> check_class_names(["Mug", "pen", "mug"], "photos")
+    Traceback (most recent call last):
+    equida.errors.InputError: photos: classes 'Mug' and 'mug' differ only in case; merge or ...
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        key = class_key(name)
+        if key not in seen:
+            seen[key] = name
+        elif seen[key] == name:
+            raise InputError(f"{origin}: class {name!r} is listed twice; merge or rename one")
+        else:
+            same_case = seen[key].casefold() != name.casefold()
+            what = "how their accents are stored" if same_case else "case"
+            raise InputError(
+                f"{origin}: classes {seen[key]!r} and {name!r} differ only in {what}; merge or"
+                " rename one"
+            )
+
+
+def match_classes(found: Sequence[str], classes: Sequence[str], origin: str) -> list[int]:
+    """The index in `classes` of each name in `found`, compared without regard to case.
+
+    Args:
+        found: class names, each once.
+        classes: the class list to look them up in.
+        origin: where `found` comes from, for the error message.
+    """
+    check_class_names(classes, origin)
+    check_class_names(found, origin)
+    numbers = {class_key(name): number for number, name in enumerate(classes)}
+    unknown = [name for name in found if class_key(name) not in numbers]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], classes, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        raise InputError(
+            f"{origin}: {', '.join(map(repr, unknown[:5]))}{more} not among the {len(classes)}"
+            f" classes{hint}; rename or remove"
+        )
+    return [numbers[class_key(name)] for name in found]
+
+
+def numbered_classes(highest: int, origin: str) -> tuple[str, ...]:
+    """The class names "0", "1", ... up to the label `highest`.
+
+    Args:
+        highest: the largest label.
+        origin: where it comes from, for the error message.
+    """
+    if highest >= 100_000:
+        raise InputError(f"{origin}: label {highest}; expected class numbers, counted from 0")
+    return tuple(map(str, range(highest + 1)))

@@ -1,0 +1,7 @@
+"""Features of every image, computed once and kept in one memory-mapped file."""
+
+from equida.data.feature_cache.contents import Meter
+from equida.data.feature_cache.file import Dtype, Existing, FeatureSettings
+from equida.data.feature_cache.write import Extraction, write_features
+
+__all__ = ["Dtype", "Existing", "Extraction", "FeatureSettings", "Meter", "write_features"]

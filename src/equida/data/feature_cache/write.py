@@ -1,0 +1,268 @@
+"""The feature cache: the features of every image of some domains, computed once.
+
+Features are identified by the SHA-256 of the image's bytes. Features from an existing file or an
+interrupted call are used again: the same call does nothing, only changed images are computed, and a
+killed call continues where it was.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equida.data.batches import FileSamples, derived_seed, read_sample
+from equida.data.feature_cache import file as cache_file
+from equida.data.feature_cache.contents import Contents, Meter
+from equida.data.feature_cache.file import Existing, FeatureSettings
+from equida.data.feature_cache.journal import Journal, work_folder
+from equida.data.transforms import Transform
+from equida.errors import InputError
+
+Forward = Callable[[Tensor], Tensor]
+Pixels = NDArray[np.uint8]
+
+# How many batches are decoded while the network works on another.
+AHEAD = 2
+BLOCK_BYTES = 2**24
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What a call of `write_features` did.
+
+    Attributes:
+        images: how many rows the file has.
+        computed: how many images the network was run on.
+        skipped: every image that was left out, with the reason.
+        written: whether the file has changed.
+    """
+
+    images: int
+    computed: int
+    skipped: tuple[tuple[str, str], ...]
+    written: bool
+
+
+def write_features(
+    path: Path,
+    domains: Sequence[FileSamples],
+    settings: FeatureSettings,
+    forward: Forward,
+    meter: Meter,
+    *,
+    batch_size: int = 64,
+    workers: int = 1,
+    skip_unreadable: bool = False,
+) -> Extraction:
+    """Bring the feature file at `path` up to date with the images of `domains`.
+
+    Args:
+        path: a .safetensors file, new or made by an earlier call.
+        domains: domains of image files, all with the same class list.
+        settings: the network, its weights and transforms, as the file records them.
+        forward: turns normalised images (batch, channels, height, width), always `batch_size` of
+            them, into features (batch, width).
+        meter: shows the progress.
+        batch_size: how many images there are in each call of `forward`.
+        workers: how many threads decode images while `forward` runs.
+        skip_unreadable: leave unreadable images out instead of stopping.
+
+    Raises:
+        InputError: some images cannot be read (the message names all of them), the domains have
+            different classes, or the file cannot be written.
+    """
+    classes = _check(path, domains)
+    with work_folder(path) as folder:
+        contents = Contents(path, folder, domains, workers, meter)
+        existing = Existing.open(path)
+        if existing is not None and not existing.made_with(settings):
+            existing = None
+        journal = Journal(folder, settings, batch_size)
+        stored = {} if existing is None else _positions(existing.content)
+        known = stored.keys() | journal.position.keys()
+        todo = contents.first_of_each(known | journal.unreadable if skip_unreadable else known)
+        run = _Run(contents, settings, forward, journal, meter, workers, skip_unreadable)
+        reasons = run.compute(todo)
+        kept, sources = _sources(contents, stored, journal)
+        skipped = contents.names_of(reasons, journal.unreadable)
+        if not len(kept):
+            raise InputError(f"none of {len(contents)} images can be read")
+        first, tensors = cache_file.header(settings, contents.rows(kept, classes))
+        written = existing is None or existing.first != first
+        if written:
+            blocks = _blocks(sources, existing, journal, settings)
+            cache_file.write(path, first, tensors, blocks)
+        contents.remember()
+    return Extraction(len(kept), len(todo) - len(reasons), skipped, written)
+
+
+def _check(path: Path, domains: Sequence[FileSamples]) -> tuple[str, ...]:
+    if path.suffix != ".safetensors" or path.is_dir():
+        raise InputError(f"{path} cannot be the feature file; expected a name in .safetensors")
+    if not sum(map(len, domains)):
+        raise InputError(f"no images in {', '.join(domain.name for domain in domains)}")
+    for domain in domains:
+        if domain.classes != domains[0].classes:
+            raise InputError(f"{domain.name} and {domains[0].name} have different classes")
+    return domains[0].classes
+
+
+def _positions(content: NDArray[np.uint8]) -> dict[bytes, int]:
+    return {row.tobytes(): number for number, row in enumerate(content)}
+
+
+class _Run:
+    """One pass of the network over the images whose features are not known yet."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        settings: FeatureSettings,
+        forward: Forward,
+        journal: Journal,
+        meter: Meter,
+        workers: int,
+        skip_unreadable: bool,
+    ) -> None:
+        self.contents, self.settings, self.forward = contents, settings, forward
+        self.journal, self.meter, self.skip_unreadable = journal, meter, skip_unreadable
+        self.workers = max(workers, 1)
+        self.transform = Transform.parse(settings.transform)
+        self.views = [Transform.parse(text) for text in settings.view_transforms]
+
+    def compute(self, todo: list[int]) -> dict[bytes, str]:
+        """Put the features of the images `todo` into the journal.
+
+        Returns:
+            Why an image could not be read, by its content.
+        """
+        reasons: dict[bytes, str] = {}
+        if not todo:
+            return reasons
+        self.meter.start("features", len(todo))
+        for chunk, pixels, found in self._decoded(todo):
+            contents = [self.contents.of(number) for number in chunk]
+            bad = {c: reason for c, reason in zip(contents, found, strict=True) if reason}
+            reasons |= bad
+            if reasons and not self.skip_unreadable:
+                # The call will fail; it only goes on in order to name all unreadable images.
+                self.meter.advance(len(chunk))
+                continue
+            readable = [content not in bad for content in contents]
+            features = np.zeros((len(pixels), *self.settings.row_shape), self.settings.dtype)
+            if any(readable):
+                self._fill(features, pixels)
+            self.journal.append(contents, readable, features)
+            self.meter.advance(len(chunk))
+        if reasons and not self.skip_unreadable:
+            raise InputError(self._unreadable(reasons))
+        return reasons
+
+    def _fill(self, features: NDArray[np.generic], pixels: Pixels) -> None:
+        """Run the network on a batch, view by view.
+
+        All batches have the same size, the last one is filled up with black images: the size
+        decides how sums are split among vector lanes and threads, and so the last bits.
+        """
+        by_view = features.reshape(len(features), -1, self.settings.width)
+        for view in range(by_view.shape[1]):
+            batch = self.transform.normalize(torch.from_numpy(pixels[:, view]))
+            computed = self.forward(batch).float().cpu().numpy()
+            with np.errstate(over="ignore"):  # the check below has a better message
+                by_view[:, view] = computed
+        if not np.isfinite(features).all():
+            raise InputError(
+                f"features of {self.settings.backbone} are not finite as {self.settings.dtype};"
+                " use --dtype float32, and check the weights if they already are"
+            )
+
+    def _decoded(self, todo: list[int]) -> Iterator[tuple[list[int], Pixels, list[str]]]:
+        """Batches of images with their pixels and errors, decoded ahead of time."""
+        batch, side = self.journal.batch_size, self.transform.crop
+        shape = (batch, 1 + self.settings.views, side, side, len(self.transform.mean))
+        waiting: deque[tuple[list[int], Pixels, list[Future[str]]]] = deque()
+        pool = ThreadPoolExecutor(self.workers, "decode")
+        try:
+            for start in range(0, len(todo), batch):
+                chunk, pixels = todo[start : start + batch], np.zeros(shape, np.uint8)
+                slots = zip(chunk, pixels, strict=False)
+                waiting.append((chunk, pixels, [pool.submit(self._decode, *s) for s in slots]))
+                if len(waiting) > AHEAD:
+                    yield _finished(*waiting.popleft())
+            while waiting:
+                yield _finished(*waiting.popleft())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _decode(self, number: int, slot: Pixels) -> str:
+        """Put the views of one image into `slot`; returns what is wrong with the image, or ""."""
+        domain, index = self.contents.sample(number)
+        try:
+            image = read_sample(domain, index, self.transform)
+        except MemoryError:
+            raise
+        except Exception as error:  # damaged bytes make the decoders raise nearly anything
+            return str(getattr(error, "reason", "") or error or type(error).__name__)
+        slot[0] = self.transform.pixels(image).numpy()
+        content = self.contents.of(number).hex()
+        for view in range(1, len(slot)):
+            generator = torch.Generator()
+            generator.manual_seed(derived_seed(self.settings.seed, view, content))
+            transform = self.views[self.contents.owner(number)]
+            slot[view] = transform.pixels(image, generator).numpy()
+        return ""
+
+    def _unreadable(self, reasons: dict[bytes, str]) -> str:
+        names = self.contents.names_of(reasons, set())
+        listed = "".join(f"\n  {name}: {reason}" for name, reason in names)
+        return (
+            f"{len(names)} of {len(self.contents)} images cannot be read; replace or delete them,"
+            f" or leave them out with --skip-unreadable:{listed}"
+        )
+
+
+def _finished(
+    chunk: list[int], pixels: Pixels, jobs: list["Future[str]"]
+) -> tuple[list[int], Pixels, list[str]]:
+    return chunk, pixels, [job.result() for job in jobs]
+
+
+def _sources(
+    contents: Contents, stored: dict[bytes, int], journal: Journal
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which images have features, and where: the row of the old file, or -1 - the record."""
+    kept, sources = [], []
+    for number in range(len(contents)):
+        content = contents.of(number)
+        if content in journal.position:
+            kept.append(number)
+            sources.append(-1 - journal.position[content])
+        elif content in stored:
+            kept.append(number)
+            sources.append(stored[content])
+    return np.array(kept, np.int64), np.array(sources, np.int64)
+
+
+def _blocks(
+    sources: NDArray[np.int64],
+    existing: Existing | None,
+    journal: Journal,
+    settings: FeatureSettings,
+) -> Iterator[NDArray[np.generic]]:
+    """The features of the new file, some megabytes at a time."""
+    dtype = np.dtype(settings.dtype)
+    size = max(1, BLOCK_BYTES // (dtype.itemsize * math.prod(settings.row_shape)))
+    for start in range(0, len(sources), size):
+        rows = sources[start : start + size]
+        block = np.empty((len(rows), *settings.row_shape), dtype)
+        block[rows < 0] = journal.features(-1 - rows[rows < 0])
+        if existing is not None:
+            block[rows >= 0] = existing.features(rows[rows >= 0])
+        yield block

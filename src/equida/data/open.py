@@ -1,0 +1,402 @@
+"""Opening data: one domain, a benchmark's domain, or everything that a run's config names."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from equida.data.benchmarks import Benchmark, BenchmarkDomain, benchmark
+from equida.data.checks import Unreadable, check_finite, keep_readable
+from equida.data.classes import match_classes
+from equida.data.domain import ArrayDomain, Domain, DomainT
+from equida.data.feature_file import SUFFIXES, feature_domain, feature_domains
+from equida.data.folders import image_folder, unlabelled_folder
+from equida.data.images import is_image_name
+from equida.data.layouts import find_folder, find_list
+from equida.data.lists import image_list
+from equida.data.task import Task, make_task
+from equida.data.walk import FolderTree, existing
+from equida.errors import InputError
+from equida.files import file_sha256
+
+LIST_SUFFIXES = (".txt", ".list", ".lst")
+
+Place = str | Path | FolderTree
+"""A path, or a folder that was looked into before and need not be listed again."""
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """Where a task comes from: a benchmark's task, or two folders, lists or feature files."""
+
+    source: str
+    """A domain of the benchmark, or a path; "" where a finished run takes the source's place."""
+    target: str
+    """A domain of the benchmark, or a path."""
+    benchmark: str | None = None
+    """The name of a benchmark, or None for the user's own data."""
+    data: str | None = None
+    """The benchmark's folder, or a feature file of it."""
+    skip_unreadable: bool = False
+    """Leave out images that cannot be read, instead of stopping."""
+    ignore_target_labels: bool = False
+    """The target's folders are not classes: all images below it are used, without labels."""
+
+
+class DataPlaces:
+    """The folders and files of one command: each is listed, or read for its digest, only once.
+
+    `places[path]` is the `FolderTree` of a folder, and the path of anything else.
+    """
+
+    def __init__(self) -> None:
+        self._trees: dict[Path, FolderTree] = {}
+        self._digests: dict[Path, str] = {}
+
+    def __getitem__(self, path: str | Path) -> Path | FolderTree:
+        absolute = Path(path).expanduser().absolute()
+        if absolute not in self._trees and absolute.is_dir():
+            self._trees[absolute] = FolderTree(absolute)
+        return self._trees.get(absolute, absolute)
+
+    def digest(self, path: str | Path) -> str:
+        """The digest of one folder or file (see `data_sha256`)."""
+        place = self[path]
+        if isinstance(place, FolderTree):
+            return _folder_digest(place)
+        if place not in self._digests:
+            nothing = hashlib.sha256().hexdigest()
+            self._digests[place] = file_sha256(place) if place.is_file() else nothing
+        return self._digests[place]
+
+
+@dataclass(frozen=True)
+class OpenedTask:
+    """The data of a run."""
+
+    spec: DataSpec
+    task: Task
+    left_out: Unreadable
+    """The samples that were left out because they cannot be read, each with the reason."""
+    places: DataPlaces
+    """The folders that were listed, for whoever opens more of them."""
+
+    @cached_property
+    def digest(self) -> str:
+        """What two runs on the same data share (see `data_sha256`); no folder is listed again."""
+        return data_sha256(self.spec, places=self.places)
+
+
+def open_domain(
+    path: Place,
+    *,
+    domain: str | None = None,
+    classes: Sequence[str] | None = None,
+    root: str | Path | None = None,
+) -> Domain:
+    """The domain that a path holds: a folder, an image list (.txt) or a feature file.
+
+    Args:
+        path: what to open.
+        domain: which domain, where a file holds several or a folder has a folder for each.
+        classes: the class list that labels must agree with.
+        root: the folder of the images that a list names.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "shop.npz")
+    >>> np.savez(file, X=np.zeros((3, 5)), y=np.array(["mug", "pen", "pen"]))
+    >>> open_domain(file)
+    ArrayDomain('shop', 3 samples, 2 classes)
+    """
+    found = path if isinstance(path, FolderTree) else existing(path)
+    if isinstance(found, FolderTree) or found.is_dir():
+        return image_folder(_inner(found, domain) if domain else found, classes=classes)
+    if found.suffix in SUFFIXES:
+        return feature_domain(found, domain=domain, classes=classes)
+    if found.suffix in LIST_SUFFIXES:
+        return image_list(found, root=root, classes=classes)
+    kind = "one image; give its folder" if is_image_name(found.name) else "not known"
+    raise InputError(
+        f"{found} is {kind}; expected a folder, an image list (.txt) or a feature file"
+        f" ({', '.join(SUFFIXES)})"
+    )
+
+
+def load_task(
+    data_set: str | Benchmark,
+    source: str,
+    target: str | None = None,
+    data_dir: Place | None = None,
+) -> Task:
+    """A task of a benchmark, by the task's name or by its two domains.
+
+    Args:
+        data_set: the benchmark, in any spelling.
+        source: a task ("A2W"), or the source's name if `target` is given.
+        target: the target's name.
+        data_dir: the folder with the domains, or a feature file; not needed for data that come
+            inside a package.
+
+    >>> load_task("digits", "U2M").source
+    ArrayDomain('U', 1797 samples, 10 classes)
+    """
+    chosen = benchmark(data_set)
+    pair = chosen.task(source) if target is None else (chosen.domain(source), chosen.domain(target))
+    place = None if data_dir is None else find_data(data_dir)
+    domains = [load_domain(chosen, domain.key, place) for domain in pair]
+    return make_task(*domains, name=f"{pair[0].key}2{pair[1].key}")
+
+
+def load_domain(data_set: str | Benchmark, domain: str, data_dir: Place | None = None) -> Domain:
+    """One domain of a benchmark, labelled by the benchmark's class list.
+
+    Class folders are preferred; an image list is used where there are none.
+
+    Args:
+        data_set: the benchmark, in any spelling.
+        domain: the domain, in any spelling.
+        data_dir: as for `load_task`.
+
+    >>> load_domain("digits", "uci")
+    ArrayDomain('U', 1797 samples, 10 classes)
+    """
+    chosen = benchmark(data_set)
+    wanted = chosen.domain(domain)
+    if wanted.load is not None:
+        return wanted.load()
+    if data_dir is None:
+        raise InputError(
+            f"{chosen.name} needs a folder with its images: --data DIR (how to get them:"
+            f" equida doctor {chosen.name})"
+        )
+    place = find_data(data_dir)
+    if isinstance(place, FolderTree):
+        opened = _from_folder(chosen, wanted, place)
+    else:
+        opened = _from_file(chosen, wanted, place)
+    opened.train_crop = wanted.train_crop
+    return opened
+
+
+def open_task(
+    spec: DataSpec, classes: tuple[str, ...] | None = None, *, places: DataPlaces | None = None
+) -> OpenedTask:
+    """The task that a run's config names, checked: what cannot be trained on is refused.
+
+    Every folder is listed once, for both domains and the digest together, and every image file of
+    the two domains is opened once.
+
+    Args:
+        spec: what to open.
+        classes: in source-free adaptation, the classes of the finished run.
+        places: the folders that were looked into before, so that they are not listed again.
+    """
+    places = places or DataPlaces()
+    if spec.source:
+        source, target, name = _pair(spec, places)
+        task, left_out = task_of(source, target, name=name, skip_unreadable=spec.skip_unreadable)
+    else:
+        target = _target(spec, places)
+        task, left_out = task_of(
+            None, target, classes=classes or (), skip_unreadable=spec.skip_unreadable
+        )
+    return OpenedTask(spec, task, left_out, places)
+
+
+def task_of(
+    source: Domain | None,
+    target: Domain,
+    *,
+    classes: tuple[str, ...] = (),
+    name: str | None = None,
+    skip_unreadable: bool = False,
+) -> tuple[Task, Unreadable]:
+    """The task of two opened domains, checked, and the samples that were left out as unreadable.
+
+    Args:
+        source: None in source-free adaptation.
+        target: the domain to adapt to.
+        classes: in source-free adaptation, the classes of the finished run.
+        name: of the task; made from the names of the domains by default.
+        skip_unreadable: leave out samples that cannot be read, instead of stopping.
+    """
+    target, left_out = _readable(target, skip_unreadable)
+    if source is None:
+        target = _among(classes, target)
+        task = Task(target.name, target, target, target.classes)
+    else:
+        source, more = _readable(source, skip_unreadable)
+        left_out = [*more, *left_out]
+        task = make_task(source, target, name=name)
+        _refuse_mostly_absent(task)
+    for domain in dict.fromkeys((task.source, task.target)):
+        if isinstance(domain, ArrayDomain):
+            check_finite(domain)
+    return task, left_out
+
+
+def open_target(spec: DataSpec, *, places: DataPlaces | None = None) -> Domain:
+    """The target of a task alone, unchecked."""
+    return _target(spec, places or DataPlaces())
+
+
+def open_path(path: str) -> Domain:
+    """The domain at a path, unchecked; `FILE:DOMAIN` picks one of a feature file's domains."""
+    return _at(path, DataPlaces())
+
+
+def data_sha256(spec: DataSpec, *, places: DataPlaces | None = None) -> str:
+    """A digest of the data of a task; "" for data that come inside a package.
+
+    Files (features, lists) count by their content, folders by the path and size of each image below
+    them: reading all images would take longer than many a run. Other files, such as runs and notes,
+    do not matter, nor do hidden files.
+
+    Args:
+        spec: the data.
+        places: the folders that were looked into before, so that they are not listed again.
+    """
+    places = places or DataPlaces()
+    paths = [spec.data] if spec.benchmark else [spec.source, spec.target]
+    found = [places.digest(split_path(path)[0]) for path in paths if path]
+    return hashlib.sha256("".join(found).encode()).hexdigest() if found else ""
+
+
+def find_data(place: Place) -> Path | FolderTree:
+    """A folder as a tree, so that several questions about it cost one walk; a file as its path.
+
+    Raises:
+        InputError: there is nothing at this path.
+    """
+    if isinstance(place, FolderTree):
+        return place
+    path = existing(place)
+    return FolderTree(path.absolute()) if path.is_dir() else path
+
+
+def split_path(path: str) -> tuple[Path, str | None]:
+    """The file and the domain of `FILE:DOMAIN`; of any other path, itself and None.
+
+    >>> [str(part) for part in split_path("features.npz:amazon")]
+    ['features.npz', 'amazon']
+    """
+    file, colon, domain = path.rpartition(":")
+    if colon and file and not Path(path).exists():
+        return Path(file), domain
+    return Path(path), None
+
+
+def _folder_digest(tree: FolderTree) -> str:
+    digest = hashlib.sha256()
+    for prefix, folder in tree.walk(skip_forbidden=True):
+        for name in folder.images:
+            try:
+                size = os.stat(folder.path / name).st_size
+            except OSError:  # a link to a file that is gone
+                continue
+            digest.update(f"{prefix}{name}\0{size}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _inner(folder: Path | FolderTree, name: str) -> Path | FolderTree:
+    """The folder of one domain inside a folder of domains."""
+    if isinstance(folder, FolderTree):
+        return folder.inner(name) or existing(folder.path / name)
+    return existing(folder / name)
+
+
+def _from_folder(chosen: Benchmark, wanted: BenchmarkDomain, base: FolderTree) -> Domain:
+    folder = find_folder(chosen, wanted, base)
+    if folder is not None:
+        return image_folder(folder, classes=chosen.classes, name=wanted.key)
+    listed = find_list(wanted, base)
+    if listed is not None:
+        return image_list(listed, root=base.path, classes=chosen.classes, name=wanted.key)
+    raise InputError(
+        f"{base.path} has no folder for {chosen.title} {wanted.title}; expected {chosen.layout}"
+        f" (equida doctor {chosen.name} --data {base.path})"
+    )
+
+
+def _from_file(chosen: Benchmark, wanted: BenchmarkDomain, file: Path) -> Domain:
+    if file.suffix not in SUFFIXES:
+        raise InputError(f"{file}: expected a folder or a feature file ({', '.join(SUFFIXES)})")
+    names = feature_domains(file)
+    same = [name for name in names if wanted.goes_by(name)]
+    if not same:
+        raise InputError(
+            f"{file} has no domain {wanted.key} ({wanted.title}); it holds {', '.join(names)}"
+        )
+    rows = feature_domain(file, domain=same[0], classes=chosen.classes, name=wanted.key)
+    if rows.labels is None:
+        return rows.relabel(chosen.classes, None)
+    order = np.array(match_classes(rows.classes, chosen.classes, str(file)), np.int64)
+    return rows.relabel(chosen.classes, order[rows.labels])
+
+
+def _pair(spec: DataSpec, places: DataPlaces) -> tuple[Domain, Domain, str | None]:
+    """Source, target and the name of the task, or None for the usual name."""
+    if spec.benchmark is None:
+        source, target = _at(spec.source, places), _target(spec, places)
+        same = source.name == target.name
+        return source, target, _name(spec.source, spec.target) if same else None
+    chosen = benchmark(spec.benchmark)
+    keys = [chosen.domain(name).key for name in (spec.source, spec.target)]
+    source = load_domain(chosen, keys[0], _data(spec, places))
+    return source, _target(spec, places), "2".join(keys)
+
+
+def _target(spec: DataSpec, places: DataPlaces) -> Domain:
+    if spec.benchmark is not None:
+        target = load_domain(spec.benchmark, spec.target, _data(spec, places))
+    else:
+        place = places[spec.target]
+        if spec.ignore_target_labels and isinstance(place, FolderTree):
+            return unlabelled_folder(place)
+        target = _at(spec.target, places)
+    return target.relabel((), None) if spec.ignore_target_labels else target
+
+
+def _at(path: str, places: DataPlaces) -> Domain:
+    file, domain = split_path(path)
+    return open_domain(places[file], domain=domain)
+
+
+def _data(spec: DataSpec, places: DataPlaces) -> Path | FolderTree | None:
+    return places[spec.data] if spec.data else None
+
+
+def _readable(domain: DomainT, skip: bool) -> tuple[DomainT, Unreadable]:
+    """The domain without the samples that cannot be read.
+
+    Where those are to be left out, every image is decoded: a look at its first and last bytes does
+    not find all damage.
+    """
+    return keep_readable(domain, skip=skip, deep=skip)
+
+
+def _among(classes: tuple[str, ...], target: Domain) -> Domain:
+    """The target under the classes of a finished run; its labels are looked up by class name."""
+    absent = target.relabel(classes, np.zeros(len(target), np.int64))
+    absent.name = "of the finished run"
+    return make_task(absent, target).target
+
+
+def _refuse_mostly_absent(task: Task) -> None:
+    absent = task.absent_classes()
+    if len(absent) > len(task.classes) // 2:
+        raise InputError(
+            f"source {task.source.name} has samples of {len(task.classes) - len(absent)} of its"
+            f" {len(task.classes)} classes; number or name only classes that it has"
+        )
+
+
+def _name(source: str, target: str) -> str | None:
+    """A task's name by the last parts of its paths that differ: amazon/images, webcam/images."""
+    pairs = zip(reversed(Path(source).parts), reversed(Path(target).parts), strict=False)
+    return next((f"{one}2{other}" for one, other in pairs if one != other), None)

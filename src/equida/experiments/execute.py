@@ -1,0 +1,278 @@
+"""Doing the runs of a grid: in processes of this machine, or on a cluster.
+
+Beside a run's own files there may be `failed.json` (why it failed; the next call tries it again)
+and `running.json` (who is at it).
+"""
+
+import contextlib
+import functools
+import json
+import os
+import socket
+import threading
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equida.data import DataSpec, Task
+from equida.data.open import open_task
+from equida.errors import InputError
+from equida.experiments.grid import PlannedRun
+from equida.runs.entry import Entry
+from equida.torch_modes import cores
+from equida.training.config import RunConfig
+from equida.training.folder import RunFolder
+from equida.training.processes import exit_with_parent
+
+CONNECT_SECONDS = 10.0
+ONE_AT_A_TIME = threading.Lock()
+"""Threads of a cluster's worker share torch's random numbers: two runs at once would not be the
+same each time."""
+MOST_ATTEMPTS = 2
+"""How often a run may take its process down with it before it counts as failed."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where runs are done."""
+
+    jobs: int = 0
+    """Runs at once; 0: as many as there are GPUs, or else cores."""
+    threads: int = 0
+    """Threads of torch in each process; 0: so many that all processes together have one for each
+    core. On a cluster 0 leaves them to its workers."""
+    cluster: str = ""
+    """dask://HOST:PORT, or nothing for this machine."""
+
+    def resolved(self) -> "Workers":
+        """The workers with the numbers that 0 stands for."""
+        import torch
+
+        if self.jobs < 0:
+            raise InputError(f"--jobs is {self.jobs}; expected a number of at least 0")
+        jobs = self.jobs or torch.cuda.device_count() or cores()
+        share = 0 if self.cluster else max(1, cores() // jobs)
+        return Workers(jobs, self.threads or share, self.cluster)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended; its result is in its folder."""
+
+    folder: str
+    failure: str | None = None
+
+
+class GridResults:
+    """What the runs of a grid say by now. The file of each result is read once."""
+
+    def __init__(self, planned: Sequence[PlannedRun]) -> None:
+        self.planned = {str(run.folder): run for run in planned}
+        self._entries = {folder: self._read(run) for folder, run in self.planned.items()}
+
+    @property
+    def entries(self) -> list[Entry]:
+        """One for each run of the grid."""
+        return list(self._entries.values())
+
+    @property
+    def unfinished(self) -> list[PlannedRun]:
+        """The runs without a result."""
+        return [run for f, run in self.planned.items() if self._entries[f].result is None]
+
+    def update(self, ended: Ended) -> Entry:
+        """Take in how a run ended; its entry."""
+        run = self.planned[ended.folder]
+        entry = self._read(run) if ended.failure is None else run.entry(None, ended.failure)
+        self._entries[ended.folder] = entry
+        return entry
+
+    @staticmethod
+    def _read(run: PlannedRun) -> Entry:
+        return run.entry(finished_result(run.folder))
+
+
+def finished_result(folder: Path) -> Mapping[str, Any] | None:
+    """The result of the run there; None where there is none, or one that cannot be read."""
+    try:
+        result = json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError):
+        return None
+    sound = isinstance(result, dict) and isinstance(result.get("last"), dict)
+    return result if sound else None
+
+
+def do_runs(planned: Sequence[PlannedRun], workers: Workers) -> Iterator[Ended]:
+    """Do the runs and yield how each ended, in the order in which they end.
+
+    What earlier calls left (a failure, a process that died) is forgotten first: it is tried again.
+    Each run ends once, also where a worker dies and another one does its run.
+    """
+    for run in planned:
+        for name in ("failed.json", "running.json"):
+            (run.folder / name).unlink(missing_ok=True)
+    left = {str(run.folder): run for run in planned}
+    with _backend(workers) as parallel:
+        # Each round ends runs, or costs some run one of its attempts.
+        for _ in range((MOST_ATTEMPTS + 1) * len(planned) + 1):
+            if not left:
+                return
+            for ended in _round(_next(list(left.values())), workers, parallel):
+                if left.pop(ended.folder, None) is not None:
+                    yield ended
+    if left:
+        raise InputError(
+            f"worker processes keep dying before they begin ({len(left)} runs are left);"
+            " try --jobs 1 to see why"
+        )
+
+
+def _next(left: Sequence[PlannedRun]) -> Sequence[PlannedRun]:
+    """The runs that no dead process was at; then those that one was at, each alone.
+
+    When a process dies, joblib ends the others too; only alone does a run show its own guilt.
+    """
+    suspects = [run for run in left if attempts(run.folder)]
+    return [run for run in left if run not in suspects] or suspects[:1]
+
+
+def _round(planned: Sequence[PlannedRun], workers: Workers, parallel: Any) -> Iterator[Ended]:
+    """How runs end, until all have ended or a process of this machine has died."""
+    from joblib import delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    tasks = (
+        delayed(do_run)(run.config, str(run.folder), number, workers.threads, os.getpid())
+        for number, run in enumerate(planned)
+    )
+    with contextlib.suppress(BrokenProcessPool):
+        yield from parallel(tasks)
+
+
+@contextlib.contextmanager
+def _backend(workers: Workers) -> Iterator[Any]:
+    """joblib's Parallel on the chosen workers, which yields how runs end as they do."""
+    from joblib import Parallel, parallel_config
+
+    if not workers.cluster:
+        yield Parallel(workers.jobs, backend="loky", return_as="generator_unordered", batch_size=1)
+        return
+    address = dask_address(workers.cluster)
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("a cluster needs Dask: pip install 'equida[cluster]'") from None
+    try:
+        client: Any = Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler"
+        ) from None
+    with client, parallel_config(backend="dask", wait_for_workers_timeout=30):
+        if not client.scheduler_info()["workers"]:
+            raise InputError(
+                f"the scheduler at {address} has no workers; start: dask worker {address}"
+            )
+        yield Parallel(return_as="generator_unordered", batch_size=1)
+
+
+def dask_address(cluster: str) -> str:
+    """The scheduler's address as Dask writes it.
+
+    >>> dask_address("dask://localhost:8786")
+    'tcp://localhost:8786'
+    """
+    scheme, _, place = cluster.partition("://")
+    host, _, port = place.rpartition(":")
+    if scheme != "dask" or not host or not port.isdigit():
+        raise InputError(f"--cluster is {cluster!r}; expected dask://HOST:PORT")
+    return f"tcp://{place}"
+
+
+def do_run(
+    config: RunConfig, folder: str, number: int = 0, threads: int = 0, grid: int = 0
+) -> Ended:
+    """Do a run unless it is finished already; a failure is recorded, not raised.
+
+    Args:
+        config: the run.
+        folder: where it is written; an unfinished run there goes on.
+        number: which run of the grid it is; several GPUs share the work by it.
+        threads: of torch in this process; 0 leaves them as they are.
+        grid: the process that does the grid; its own workers end when it does.
+    """
+    path = Path(folder)
+    exit_with_parent(grid)
+    try:
+        run = RunFolder(path)
+        # A worker outlives a killed grid for a moment.
+        with ONE_AT_A_TIME, run.locked(wait=True):
+            if finished_result(path) is not None:
+                return Ended(folder)
+            # One that is there all the same is damaged, and would be taken for a finished run.
+            (path / "result.json").unlink(missing_ok=True)
+            failure = _attempt(config, run, number, threads)
+            if failure is None:
+                (path / "failed.json").unlink(missing_ok=True)
+            else:
+                run.write_json("config.json", config.to_json())
+                run.write_json("failed.json", failure)
+            (path / "running.json").unlink(missing_ok=True)
+            return Ended(folder, failure["reason"] if failure else None)
+    except (InputError, OSError) as error:
+        return Ended(folder, str(error))
+
+
+def _attempt(config: RunConfig, run: RunFolder, number: int, threads: int) -> dict[str, Any] | None:
+    """Train; None, or why it did not work."""
+    before = attempts(run.path)
+    if before >= MOST_ATTEMPTS:
+        return {
+            "reason": f"the process that did this run died {before} times; most often that is a"
+            " lack of memory: use fewer --jobs or a smaller batch"
+        }
+    here = {"attempts": before + 1, "host": socket.gethostname(), "process": os.getpid()}
+    run.write_json("running.json", here)
+    try:
+        _train(config, run.path, number, threads)
+    except InputError as error:
+        return {"reason": str(error)}
+    except Exception as error:
+        last = str(error).strip().splitlines()
+        reason = f"{type(error).__name__}: {last[0] if last else ''}".rstrip(": ")
+        return {"reason": reason, "traceback": traceback.format_exc()}
+    return None
+
+
+def _train(config: RunConfig, folder: Path, number: int, threads: int) -> None:
+    import torch
+
+    from equida.training.loop import train
+    from equida.training.processes import make_fabric
+
+    if threads:
+        torch.set_num_threads(threads)
+    gpus = torch.cuda.device_count()
+    fabric = make_fabric(
+        "gpu" if gpus else "auto",
+        [number % gpus] if gpus else 1,
+        precision=config.recipe.precision,
+    )
+    assert config.task is not None
+    train(config, opened(config.task), folder=folder, fabric=fabric)
+
+
+@functools.lru_cache(maxsize=16)
+def opened(spec: DataSpec) -> Task:
+    """The task, opened once in a process."""
+    return open_task(spec).task
+
+
+def attempts(folder: Path) -> int:
+    """How many processes began the run and did not end it."""
+    try:
+        return int(json.loads((folder / "running.json").read_text())["attempts"])
+    except (OSError, ValueError, KeyError):
+        return 0

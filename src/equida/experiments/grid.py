@@ -1,0 +1,184 @@
+"""Which runs a comparison consists of, and the folder of each."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from equida.data import DataSpec
+from equida.data.benchmarks import benchmark
+from equida.errors import InputError
+from equida.methods import METHODS, STANDARD, split_name
+from equida.runs.entry import Entry
+from equida.runs.variant import Variant, parameter_title
+from equida.training.config import RunConfig
+from equida.training.recipe import recipe
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Variants of methods x tasks x seeds, on one network and one recipe."""
+
+    benchmark: str
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    recipe: str
+    """The recipe's name; some tasks have learning rates of their own in it."""
+    recipe_changes: Mapping[str, Any] = field(default_factory=dict)
+    data: str | None = None
+    """Folder or feature file of the benchmark."""
+    backbone: str = "none"
+    weights: str | None = None
+    weights_sha256: str = ""
+    """Digest of the file with weights, so that another file in the same place is another run."""
+    feature_origin: Any = None
+    """What made the features, where the data are features."""
+    skip_unreadable: bool = False
+    data_sha256: str = ""
+    """Digest of the data, so that other data in the same place are other runs."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a grid."""
+
+    variant: Variant
+    task: str
+    seed: int
+    config: RunConfig
+    folder: Path
+
+    def entry(self, result: Mapping[str, Any] | None = None, failure: str | None = None) -> Entry:
+        """Its place in the table, with what is known of it by now."""
+        return Entry(self.variant, self.task, self.seed, result, failure)
+
+
+def plan(grid: Grid, root: Path) -> list[PlannedRun]:
+    """Every run of the grid once, in the order to do them in.
+
+    One seed is finished before the next begins, so that a grid that is stopped leaves a whole
+    table.
+    """
+    planned = [
+        _planned(grid, variant, task, seed, root)
+        for seed in grid.seeds
+        for task in grid.tasks
+        for variant in grid.variants
+    ]
+    return list({run.folder: run for run in planned}.values())
+
+
+def _planned(grid: Grid, variant: Variant, task: str, seed: int, root: Path) -> PlannedRun:
+    source, target = benchmark(grid.benchmark).task(task)
+    changes = {**grid.recipe_changes, **variant.recipe}
+    config = RunConfig(
+        variant.method,
+        recipe(grid.recipe, changes, benchmark=grid.benchmark, task=task),
+        DataSpec(source.key, target.key, grid.benchmark, grid.data, grid.skip_unreadable),
+        overrides=dict(variant.overrides),
+        backbone=grid.backbone,
+        weights=grid.weights,
+        weights_sha256=grid.weights_sha256,
+        feature_origin=grid.feature_origin,
+        data_sha256=grid.data_sha256,
+        seed=seed,
+        recipe_name=grid.recipe,
+        recipe_changes=changes,
+    )
+    return PlannedRun(variant, task, seed, config, root / folder_name(config, variant))
+
+
+def folder_name(config: RunConfig, variant: Variant) -> str:
+    """A readable name that ends in a digest of everything that the result depends on."""
+    assert config.task is not None
+    task = f"{config.task.source}2{config.task.target}"
+    # As nothing but the changed values, so that a name does not depend on how a run was asked for.
+    values = parameter_title({**variant.overrides, **variant.recipe})
+    words = [str(config.benchmark), task, variant.method, values, f"seed{config.seed}"]
+    readable = "-".join(word.strip(" ()").replace(", ", "-") for word in words if word)
+    safe = "".join(c if c.isalnum() or c in "-_+.=" else "_" for c in readable)
+    return f"{safe}-{fingerprint(config)}"
+
+
+def fingerprint(config: RunConfig) -> str:
+    """Ten letters that differ wherever the results of two configs could.
+
+    Data and weights count by their digests, not by their places, so that they and the folder of
+    runs can be moved. The names are those of the first version of config.json: they must never
+    change, or a grid would be done again after an update.
+    """
+    assert config.task is not None
+    task = dataclasses.replace(config.task, data=None if config.data_sha256 else config.task.data)
+    origin = config.feature_origin
+    identity = {
+        "method": config.method,
+        "recipe": dataclasses.asdict(config.recipe),
+        "task": dataclasses.asdict(task),
+        "overrides": dict(config.overrides),
+        "backbone": config.backbone,
+        "weights": None if config.weights_sha256 else config.weights,
+        "weights_sha256": config.weights_sha256,
+        "extractor": dataclasses.asdict(origin) if origin else None,
+        "images": None,
+        "data_sha256": config.data_sha256,
+        "initial": config.from_run,
+        "seed": config.seed,
+    }
+    line = json.dumps(identity, sort_keys=True)
+    return hashlib.sha256(line.encode()).hexdigest()[:10]
+
+
+def chosen_methods(given: str | Sequence[str]) -> tuple[str, ...]:
+    """The methods that are named: "all" are the standard eleven, "every" all that there are.
+
+    >>> chosen_methods("nsm, cdan+nsm"), chosen_methods(["bnm"])
+    (('nsm', 'cdan+nsm'), ('bnm',))
+    """
+    words = given.split(",") if isinstance(given, str) else given
+    names: list[str] = []
+    for word in (word.strip() for word in words):
+        known = {"all": STANDARD, "every": tuple(METHODS)}
+        names += known[word] if word in known else ["+".join(split_name(word))]
+    return tuple(dict.fromkeys(names))
+
+
+def chosen_tasks(given: str | Sequence[str], name: str) -> tuple[str, ...]:
+    """The tasks of a benchmark that are named, all of them without a name; in its order."""
+    chosen = benchmark(name)
+    words = [word for word in (given.split(",") if isinstance(given, str) else given) if word]
+    if not words:
+        return chosen.tasks
+    pairs = [chosen.task(word.strip()) for word in words]
+    wanted = {f"{source.key}2{target.key}" for source, target in pairs}
+    return tuple(task for task in chosen.tasks if task in wanted)
+
+
+MOST_SEEDS = 1000
+
+
+def chosen_seeds(given: str | int | Sequence[int]) -> tuple[int, ...]:
+    """Seeds 0, 1, ... by their number, or the ones that are listed.
+
+    >>> chosen_seeds("3"), chosen_seeds(2), chosen_seeds("5,7"), chosen_seeds([9])
+    ((0, 1, 2), (0, 1), (5, 7), (9,))
+    """
+    counted = isinstance(given, int) or (isinstance(given, str) and "," not in given)
+    words = given.rstrip(",").split(",") if isinstance(given, str) else given
+    try:
+        numbers = tuple(int(word) for word in ([words] if isinstance(words, int) else words))
+    except ValueError:
+        numbers = ()
+    if not numbers or min(numbers) < 0 or max(numbers) >= 2**31 or (counted and numbers == (0,)):
+        raise InputError(f"--seeds is {given!r}; expected how many (3), or a list of them (0,1,7)")
+    if not counted:
+        return tuple(dict.fromkeys(numbers))
+    if numbers[0] > MOST_SEEDS:
+        raise InputError(
+            f"--seeds is {given}, which asks for that many seeds; expected at most {MOST_SEEDS}."
+            f" Name a single seed with a comma behind it: --seeds {given},"
+        )
+    return tuple(range(numbers[0]))

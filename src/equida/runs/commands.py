@@ -1,0 +1,111 @@
+"""The commands that repeat a run, and those that make runs that are missing."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from equida.fields import exact_text, specs
+from equida.methods import find_field, split_name
+from equida.runs.group import RunGroup
+from equida.training.config import RunConfig
+from equida.training.recipe import Recipe, default_recipe, hyperparameter_flag, recipe
+
+
+def rerun_command(path: Path) -> str:
+    """The `equida rerun` that repeats a run from its record and compares the results.
+
+    >>> rerun_command(Path("my runs/nsm"))
+    "equida rerun 'my runs/nsm'"
+    """
+    return shlex.join(["equida", "rerun", str(path)])
+
+
+def adapt_command(config: RunConfig) -> str | None:
+    """The `equida adapt` that makes the same run; None where the data were only in memory."""
+    if config.task is None:
+        return None
+    data = config.task
+    words = ["equida", "adapt"]
+    words += ["-d", data.benchmark] if data.benchmark else []
+    words += ["--from", config.from_run] if config.from_run else ["-s", data.source]
+    words += ["-t", data.target]
+    words += ["--data", data.data] if data.data else []
+    words += ["--ignore-target-labels"] if data.ignore_target_labels else []
+    words += ["--skip-unreadable"] if data.skip_unreadable else []
+    words += ["--method", config.method, *_hyperparameter_flags(config)]
+    words += ["--backbone", config.backbone] if config.backbone != "none" else []
+    words += ["--weights", config.weights] if config.weights else []
+    words += _recipe_flags(config)
+    return shlex.join([*words, "--seed", str(config.seed)])
+
+
+def bench_command(
+    benchmark: str,
+    setting: RunGroup | None,
+    out: Path,
+    *,
+    methods: str = "all",
+    tasks: str = "",
+    sweeps: Sequence[str] = (),
+    seeds: int = 3,
+) -> str:
+    """The `equida bench` that makes these runs in the same way as the other runs of the setting.
+
+    Args:
+        benchmark: the data set.
+        setting: the runs on that data set; None where there are none: the defaults are proposed.
+        out: the folder of runs, where there is no setting.
+        methods: as for `--methods`.
+        tasks: as for `--tasks`.
+        sweeps: as for `--sweep`.
+        seeds: the number of seeds.
+    """
+    words = ["equida", "bench", benchmark]
+    words += _setting_flags(setting) if setting else ["--data", "DIR"]
+    words += ["--methods", methods]
+    words += ["--tasks", tasks] if tasks else []
+    for sweep in sweeps:
+        words += ["--sweep", sweep]
+    words += ["--seeds", str(seeds), "--out", str(setting.root if setting else out)]
+    return shlex.join(words)
+
+
+def _setting_flags(setting: RunGroup) -> list[str]:
+    config = setting.config
+    words = ["--data", config.task.data] if config.task and config.task.data else []
+    if config.backbone not in ("none", "lenet"):
+        words += ["--backbone", config.backbone]
+    words += ["--weights", config.weights] if config.weights else []
+    words += ["--skip-unreadable"] if config.task and config.task.skip_unreadable else []
+    return [*words, "--recipe", config.recipe_name, *_flags(config.recipe_changes)]
+
+
+def _hyperparameter_flags(config: RunConfig) -> list[str]:
+    """The method's hyper-parameters that the run has changed."""
+    parts = split_name(config.method)
+    words = []
+    for key, value in config.overrides.items():
+        part, spec = find_field(config.method, key)
+        words += _flag(hyperparameter_flag(parts, part, spec.name), value)
+    return words
+
+
+def _recipe_flags(config: RunConfig) -> list[str]:
+    """The recipe's name, and the fields in which the run differs from it."""
+    data, name = config.task, config.recipe_name or default_recipe(config.backbone)
+    task = f"{data.source}2{data.target}" if data else None
+    named = recipe(name, benchmark=config.benchmark, task=task)
+    used = {field: getattr(config.recipe, field) for field in specs(Recipe)}
+    changed = {field: v for field, v in used.items() if v != getattr(named, field)}
+    return ["--recipe", name, *_flags(changed)]
+
+
+def _flags(values: Mapping[str, Any]) -> list[str]:
+    return [word for name, value in values.items() for word in _flag(name, value)]
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    text, flag = exact_text(value), f"--{name.replace('_', '-')}"
+    # The parser would take a value with a leading dash for another flag.
+    return [f"{flag}={text}"] if text.startswith("-") else [flag, text]

@@ -1,0 +1,317 @@
+"""Runs that were made: `Run` is the one class for a run that was read."""
+
+import html
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equida.errors import InputError
+from equida.progress import Bar, display_mode
+from equida.training.config import RunConfig
+from equida.training.folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+    from torch import Tensor
+
+    from equida.data import ArrayDomain, Domain
+    from equida.training.predictor import Predictions
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StoredPredictions:
+    """The target predictions that a run has stored."""
+
+    probs: "Tensor"
+    labels: "Tensor"
+    """-1 where unknown."""
+    samples: tuple[str, ...]
+    """Path or row of each sample."""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The evaluation of a run that a selection chooses."""
+
+    step: int
+    accuracy: float | None
+    """By the run's metric; None without target labels."""
+    equity: float
+    discriminability: float
+    uses_target_labels: bool = False
+    """True for the oracle, which says how much a perfect selection could have gained."""
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A run: how it was made, what came out, and a classifier for new images or rows."""
+
+    path: Path
+    config: RunConfig
+    result: dict[str, Any] | None
+    """The content of result.json; None while the run is unfinished or where it failed."""
+    failure: str | None = None
+    """Why it failed, if it did."""
+
+    @property
+    def task(self) -> str:
+        """The name of the task, such as "A2W"."""
+        if self.result is not None:
+            return str(self.result["task"])
+        spec = self.config.task
+        return f"{spec.source}2{spec.target}" if spec else "source2target"
+
+    @property
+    def method(self) -> str:
+        return self.config.method
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(self._finished["classes"])
+
+    @property
+    def metric(self) -> str:
+        """The accuracy that the task is judged by: "accuracy" or "mean_class_accuracy"."""
+        return str(self._finished["metric"])
+
+    @property
+    def accuracy(self) -> float | None:
+        """On the target after the last step, by `metric`; None without target labels."""
+        return self.picks["last"].accuracy
+
+    @property
+    def equity(self) -> float:
+        """Of the target predictions after the last step."""
+        return self.picks["last"].equity
+
+    @property
+    def discriminability(self) -> float:
+        """Of the target predictions after the last step."""
+        return self.picks["last"].discriminability
+
+    @cached_property
+    def picks(self) -> Mapping[str, Pick]:
+        """The last step, what each label-free validator would have picked, and the oracle's."""
+        evaluations = {"last": self._finished["last"], **self._finished["picks"]}
+        return {
+            name: Pick(
+                int(figures["step"]),
+                figures.get(self.metric),
+                figures["equity"],
+                figures["discriminability"],
+                uses_target_labels=name == "oracle",
+            )
+            for name, figures in evaluations.items()
+        }
+
+    @cached_property
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of log.jsonl."""
+        return RunFolder(self.path).read_log()
+
+    def curves(self) -> "pd.DataFrame | list[dict[str, float]]":
+        """The losses and evaluations by step: a DataFrame where pandas is installed, else a list.
+
+        Losses are means since the row before, in columns such as `loss_nsm`; a step without an
+        evaluation lacks its figures.
+        """
+        rows: dict[int, dict[str, float]] = {}
+        for line in self.log:
+            row = rows.setdefault(line["step"], {"step": line["step"]})
+            row |= {f"loss_{name}": value for name, value in line.get("terms", {}).items()}
+            figures = line.get("evaluation", {})
+            row |= {name: value for name, value in figures.items() if name != "step"}
+        try:
+            import pandas as pd
+        except ImportError:
+            return list(rows.values())
+        return pd.DataFrame(list(rows.values()))
+
+    @cached_property
+    def predictions(self) -> StoredPredictions:
+        """The final target predictions."""
+        from safetensors import safe_open
+
+        with safe_open(self.path / "predictions.safetensors", "pt") as file:
+            samples = json.loads((file.metadata() or {})["samples"])
+            return StoredPredictions(
+                file.get_tensor("probs"), file.get_tensor("labels"), tuple(samples)
+            )
+
+    def predict(
+        self,
+        images: "str | Path | Sequence[str | Path] | Domain | ArrayLike",
+        *,
+        batch_size: int = 32,
+        accelerator: str = "auto",
+        progress: bool | None = None,
+    ) -> "Predictions":
+        """The labels of new samples.
+
+        Args:
+            images: image files and folders of images, which are searched through; or rows like
+                those that the run was trained on: an array, a feature file, a domain.
+            batch_size: samples that the network sees at once.
+            accelerator: "cpu", "gpu" or "auto".
+            progress: None shows it in a terminal or notebook; True and False force it.
+        """
+        from equida.training.predictor import image_files, joined, restore
+        from equida.training.processes import make_fabric
+
+        rows = _rows(images)
+        files = None if rows is not None else image_files(_paths(images))
+        predictor = restore(self.path)
+        predictor.module.to(make_fabric(accelerator).device)
+        if rows is not None:
+            batches = predictor.predict_rows(rows, batch_size)
+        else:
+            assert files is not None
+            batches = predictor.predict_batches(files, batch_size)
+        parts = []
+        total = None if rows is None else len(rows)
+        with Bar(display_mode(progress), "predict", total, unit="samples") as bar:
+            for part in batches:
+                parts.append(part)
+                bar.advance(len(part) + len(part.unreadable))
+        return joined(parts, predictor.classes)
+
+    def export(self, folder: str | Path, *, onnx: bool = True) -> Path:
+        """Write the classifier for use without equida; returns the folder.
+
+        Args:
+            folder: where model.safetensors, model.json and model.onnx are written.
+            onnx: write model.onnx too (extra `export`).
+        """
+        from equida.training.export import export_run
+
+        return export_run(self.path, Path(folder), onnx=onnx).folder
+
+    def report(self, file: str | Path) -> Path:
+        """Write a self-contained page about the run; returns the file."""
+        # The page is drawn in a room above this one: the only import that points upwards.
+        from equida.report.page.build import write_page
+
+        out = Path(file)
+        write_page(self.path, out)
+        return out
+
+    def __repr__(self) -> str:
+        words = [f"{self.method} on {self.task}, seed {self.seed}"]
+        if self.failure is not None:
+            words.append(f"failed: {self.failure}")
+        elif self.result is None:
+            words.append("unfinished")
+        else:
+            score = self.accuracy
+            words += [] if score is None else [f"{self.metric} {100 * score:.1f} %"]
+            words.append(f"equity {self.equity:.3f}")
+            words.append(f"discriminability {self.discriminability:.3f}")
+        return f"Run({'; '.join(words)}; {self.path})"
+
+    def _repr_html_(self) -> str:
+        if self.result is None:
+            return f"<code>{html.escape(repr(self))}</code>"
+        title = html.escape(f"{self.method} on {self.task}, seed {self.seed}")
+        head = ("selected by", "step", self.metric.replace("_", " "), "equity", "discriminability")
+        lines = ["".join(f"<th>{name}</th>" for name in head)]
+        for name, pick in self.picks.items():
+            shown = "oracle (uses target labels)" if pick.uses_target_labels else name
+            cells = (
+                shown.replace("_", " "),
+                pick.step,
+                "" if pick.accuracy is None else f"{100 * pick.accuracy:.1f} %",
+                f"{pick.equity:.3f}",
+                f"{pick.discriminability:.3f}",
+            )
+            lines.append("".join(f"<td>{cell}</td>" for cell in cells))
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table><caption>{title}</caption>{body}</table>"
+
+    @property
+    def _finished(self) -> dict[str, Any]:
+        if self.result is None:
+            state = f"has failed ({self.failure})" if self.failure else "is unfinished"
+            raise InputError(f"{self.path} {state}; run it to the end first")
+        return self.result
+
+
+def load_run(path: str | Path) -> Run:
+    """The run in a folder, also an unfinished one or one that failed.
+
+    Args:
+        path: a folder made by `equida.adapt`, `equida adapt` or `equida bench`.
+    """
+    folder = Path(path)
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder} is not a run folder; expected one made by equida adapt")
+    return _run(RunFolder(folder))
+
+
+def read_runs(root: Path) -> list[Run]:
+    """Every run below `root`, in order of their folders.
+
+    A folder whose files cannot be understood is left out with a warning, so that it does not stand
+    in the way of the others.
+    """
+    if not root.is_dir():
+        raise InputError(f"{root} is not a folder; expected one with runs, made by equida bench")
+    runs = []
+    for file in sorted(root.rglob("config.json")):
+        try:
+            runs.append(_run(RunFolder(file.parent)))
+        except InputError as error:
+            LOG.warning("left out: %s", error)
+    return runs
+
+
+def _run(folder: RunFolder) -> Run:
+    result = folder.read_result()
+    failed = folder.read_json("failed.json")
+    config = folder.read_config()
+    if config is None:
+        raise InputError(f"{folder.path} has no config.json; expected the folder of a run")
+    return Run(folder.path, config, result, failed["reason"] if failed else None)
+
+
+def _rows(given: Any) -> "ArrayDomain | None":
+    """The rows that were given, or None for files and folders of images."""
+    from equida.data import ArrayDomain, Domain, ImageDomain, array_domain
+    from equida.data.feature_file import SUFFIXES
+    from equida.data.open import open_path, split_path
+
+    if isinstance(given, str | Path):
+        if split_path(str(given))[0].suffix not in SUFFIXES:
+            return None
+        given = open_path(str(given))
+    if isinstance(given, ArrayDomain):
+        return given
+    if isinstance(given, ImageDomain):
+        return None
+    if isinstance(given, Domain) or _is_sequence_of_paths(given):
+        return None
+    return array_domain(given, name="rows")
+
+
+def _paths(given: Any) -> list[Path]:
+    from equida.data import ImageDomain
+
+    if isinstance(given, str | Path):
+        return [Path(given)]
+    if isinstance(given, ImageDomain):
+        return [given.path(index) for index in range(len(given))]
+    return [Path(path) for path in given]
+
+
+def _is_sequence_of_paths(given: Any) -> bool:
+    return isinstance(given, list | tuple) and all(isinstance(each, str | Path) for each in given)

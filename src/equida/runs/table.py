@@ -1,0 +1,408 @@
+"""The one table of results: rows are variants, columns are tasks or classes, cells have every seed.
+
+Terminal, Markdown, LaTeX, CSV, JSON, the page and `equida paper` are drawn from it.
+"""
+
+import dataclasses
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from equida.data.benchmarks import BENCHMARKS, Benchmark
+from equida.evaluation import figures
+from equida.runs import formats, terminal
+from equida.runs.entry import Entry, check_selection, selection_phrase
+from equida.runs.variant import Variant, rank
+
+AVERAGE = "Avg"
+BEST, SECOND = 1, 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column holds."""
+
+    key: str
+    title: str
+    accuracy: bool = True
+    """Whether it holds accuracies in percent, of which the best and the second are marked."""
+    entries: str = ""
+    """The task whose runs its cells are of; "" for means and classes."""
+    figure: str = ""
+    """The figure whose mean over tasks it holds; "" for accuracies by task or class."""
+
+    @property
+    def digits(self) -> int:
+        return 1 if self.accuracy else 3
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A published number that stands below ours."""
+
+    value: float
+    rank: int = 0
+    """How it is set where it was published: 1 for the best of its column, 2 for the second."""
+    comparable: bool = True
+    """Whether it is of the same data, so that a difference means something."""
+
+
+@dataclass(frozen=True)
+class PrintedRow:
+    """A published row."""
+
+    title: str
+    cells: Mapping[str, Printed]
+    """By column."""
+
+
+class Reference(Protocol):
+    """Published numbers to stand beside ours."""
+
+    @property
+    def methods(self) -> Sequence[str]:
+        """The published rows, in their order."""
+
+    def row(self, variant: Variant) -> PrintedRow | None:
+        """The row of a variant, if there is one."""
+
+    def notes(self, variants: Sequence[Variant], columns: Sequence[str]) -> list[str]:
+        """What a reader must know before comparing."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure by seed, with its rank in the column and the published number."""
+
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+    failed: bool = False
+    """Whether a run behind it failed."""
+    rank: int = 0
+    """1 for the best of its column by the printed digits, 2 for the second; 0 for others."""
+    printed: Printed | None = None
+    entries: tuple[Entry, ...] = ()
+    """The finished runs behind it."""
+
+    @property
+    def count(self) -> int:
+        return len(self.by_seed)
+
+    @cached_property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.by_seed.values()) if self.by_seed else None
+
+    @cached_property
+    def deviation(self) -> float | None:
+        """The sample standard deviation over seeds; None for fewer than two."""
+        return statistics.stdev(self.by_seed.values()) if self.count > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the published number, where they are of the same data."""
+        if self.mean is None or self.printed is None or not self.printed.comparable:
+            return None
+        return self.mean - self.printed.value
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant."""
+
+    variant: Variant
+    cells: Mapping[str, Cell]
+    """By the key of their column."""
+    printed: PrintedRow | None = None
+
+    @property
+    def title(self) -> str:
+        return self.variant.title
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that says what it shows: which step of each run, over how many seeds.
+
+    It prints itself in a terminal and in a notebook; `to_frame`, `to_latex`, `to_markdown`,
+    `to_csv` and `to_json` give it in other forms.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    seeds: tuple[int, ...]
+    select: str = "last"
+    benchmark: str | None = None
+    notes: tuple[str, ...] = ()
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """By run, why it failed."""
+
+    @property
+    def caption(self) -> str:
+        count = len(self.seeds)
+        if not count:
+            return f"{self.title}; no runs yet."
+        over = f"mean ± standard deviation over {count} seeds" if count > 1 else "one seed"
+        return f"{self.title}; {over}; {selection_phrase(self.select)}."
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells, row by row."""
+        return [cell for row in self.rows for cell in row.cells.values()]
+
+    def column(self, key: str) -> Column:
+        return next(column for column in self.columns if column.key == key)
+
+    def __str__(self) -> str:
+        return terminal.as_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return formats.html(self)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a row for each variant, and for each column its mean and deviation.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        return formats.frame(self)
+
+    def to_markdown(self, file: str | Path | None = None) -> str:
+        return formats.written(formats.markdown(self), file)
+
+    def to_latex(self, file: str | Path | None = None) -> str:
+        """The table for a paper; it needs the LaTeX packages booktabs and graphicx."""
+        return formats.written(formats.latex(self), file)
+
+    def to_csv(self, file: str | Path | None = None) -> str:
+        """One line for each figure."""
+        return formats.written(formats.csv_text(self), file)
+
+    def to_json(self, file: str | Path | None = None) -> str:
+        """Everything that the table knows, with the figure of every seed."""
+        return formats.written(formats.json_text(self), file)
+
+
+def make_table(
+    entries: Sequence[Entry],
+    *,
+    benchmark: str | None,
+    tasks: Sequence[str],
+    seeds: Sequence[int],
+    select: str = "last",
+    measures: bool = False,
+    network: str = "",
+    data_title: str = "",
+    reference: Reference | None = None,
+    rank_within_methods: bool = False,
+) -> Table:
+    """The table of some runs.
+
+    Args:
+        entries: the runs, and plans of runs, whose variants are the rows.
+        benchmark: whose metric, classes and order of tasks are used; None for users' own data.
+        tasks: the columns, unless the benchmark is judged by classes.
+        seeds: those that were asked for.
+        select: which evaluation of a run counts.
+        measures: whether equity, discriminability and the like follow.
+        network: what was trained, for the title.
+        data_title: what the data are called; the benchmark's title by default.
+        reference: published numbers to stand below ours.
+        rank_within_methods: mark the best among the variants of each method by themselves.
+    """
+    check_selection(select)
+    data_set = BENCHMARKS.get(benchmark)
+    columns = _columns(data_set, tasks, measures)
+    variants = _ordered({entry.variant.key(): entry.variant for entry in entries}, reference)
+    rows = []
+    for variant in variants:
+        mine = [entry for entry in entries if entry.variant.key() == variant.key()]
+        printed = reference.row(variant) if reference else None
+        cells = row_cells(mine, data_set, tasks, select)
+        shown = {
+            column.key: dataclasses.replace(
+                cells[column.key], printed=_printed(printed, column.key, columns)
+            )
+            for column in columns
+        }
+        rows.append(Row(variant, shown, printed))
+    title = data_title or (data_set.title if data_set else str(benchmark))
+    failed = (entry for entry in entries if entry.failure is not None)
+    return Table(
+        f"Accuracy (%) on {title}" + (f", {network}" if network else ""),
+        tuple(columns),
+        ranked(rows, columns, within_methods=rank_within_methods),
+        tuple(seeds),
+        select,
+        benchmark,
+        tuple(_notes(rows, columns, data_set, tasks, select, reference, rank_within_methods)),
+        {entry.name: str(entry.failure) for entry in failed},
+    )
+
+
+def row_cells(
+    entries: Sequence[Entry], data_set: Benchmark | None, tasks: Sequence[str], select: str
+) -> dict[str, Cell]:
+    """The cells of one row: by task or by class, then the average and the figures.
+
+    The average of a seed is there once all its tasks are.
+    """
+    failed = {entry.task for entry in entries if entry.failure is not None}
+    done = {task: [e for e in entries if e.task == task and e.result is not None] for task in tasks}
+    accuracies = {
+        task: _cell({e.seed: e.accuracy(select) for e in done[task]}, done[task], task in failed)
+        for task in tasks
+    }
+    if data_set is not None and data_set.metric == "mean_class_accuracy":
+        everything = [entry for task in tasks for entry in done[task]]
+        cells = _class_cells(everything, data_set, select, bool(failed))
+    else:
+        cells = dict(accuracies)
+    cells[AVERAGE] = average([accuracies[task] for task in tasks])
+    for figure in figures.columns():
+        each = [
+            _cell(_values(done[task], figure, select), done[task], task in failed) for task in tasks
+        ]
+        cells[figure.title] = average(each)
+    return cells
+
+
+def _values(
+    entries: Sequence[Entry], figure: figures.Figure, select: str
+) -> dict[int, float | None]:
+    """The figure by seed, in percent where it is shown so."""
+    found = {entry.seed: entry.figure(figure.name, select) for entry in entries}
+    factor = 100.0 if figure.percent else 1.0
+    return {seed: None if x is None else factor * x for seed, x in found.items()}
+
+
+def average(cells: Sequence[Cell]) -> Cell:
+    """The mean over columns, for every seed that has all of them."""
+    seeds = set.intersection(*(set(cell.by_seed) for cell in cells)) if cells else set()
+    return Cell(
+        {s: statistics.fmean(cell.by_seed[s] for cell in cells) for s in sorted(seeds)},
+        any(cell.failed for cell in cells),
+        entries=tuple(entry for cell in cells for entry in cell.entries),
+    )
+
+
+def ranked(
+    rows: Sequence[Row], columns: Sequence[Column], *, within_methods: bool = False
+) -> tuple[Row, ...]:
+    """The rows with best and second of each accuracy column marked, as printed: ties share.
+
+    With `within_methods`, only the best, and among the rows of each method by themselves.
+    """
+    if not within_methods:
+        return _ranked(rows, columns, (BEST, SECOND))
+    methods = dict.fromkeys(row.variant.method for row in rows)
+    groups = [[row for row in rows if row.variant.method == name] for name in methods]
+    return tuple(row for group in groups for row in _ranked(group, columns, (BEST,)))
+
+
+def _ranked(
+    rows: Sequence[Row], columns: Sequence[Column], ranks: Sequence[int]
+) -> tuple[Row, ...]:
+    cells = [dict(row.cells) for row in rows]
+    for column in (column for column in columns if column.accuracy):
+        values = [_rounded(row[column.key], column) for row in cells]
+        known = [value for value in values if value is not None]
+        best = dict(zip(sorted(set(known), reverse=True), ranks, strict=False))
+        for row, value in zip(cells, values, strict=True):
+            if value is not None and len(known) > 1:
+                row[column.key] = dataclasses.replace(row[column.key], rank=best.get(value, 0))
+    return tuple(
+        dataclasses.replace(row, cells=mine) for row, mine in zip(rows, cells, strict=True)
+    )
+
+
+def _rounded(cell: Cell, column: Column) -> float | None:
+    return None if cell.mean is None else round(cell.mean, column.digits)
+
+
+def heading(task: str) -> str:
+    """A benchmark's task as papers print it; any other by its name.
+
+    >>> heading("Ar2Cl"), heading("mp2k2photos")
+    ('Ar→Cl', 'mp2k2photos')
+    """
+    known = any(task in BENCHMARKS[name].tasks for name in BENCHMARKS)
+    return task.replace("2", "→", 1) if known else task
+
+
+def _columns(data_set: Benchmark | None, tasks: Sequence[str], measures: bool) -> list[Column]:
+    if data_set is not None and data_set.metric == "mean_class_accuracy":
+        made = [Column(name, name) for name in (*data_set.display_classes, AVERAGE)]
+    else:
+        made = [Column(task, heading(task), entries=task) for task in tasks]
+        made += [Column(AVERAGE, AVERAGE)] if len(tasks) > 1 else []
+    if measures:
+        made += [
+            Column(f.title, f.title, accuracy=f.percent, figure=f.name) for f in figures.columns()
+        ]
+    return made
+
+
+def _class_cells(
+    done: Sequence[Entry], data_set: Benchmark, select: str, failed: bool
+) -> dict[str, Cell]:
+    by_class: dict[str, dict[int, float]] = {name: {} for name in data_set.display_classes}
+    for entry in done:
+        for name, value in zip(by_class, entry.class_accuracies(select) or (), strict=False):
+            by_class[name][entry.seed] = value
+    return {name: Cell(values, failed, entries=tuple(done)) for name, values in by_class.items()}
+
+
+def _cell(values: Mapping[int, float | None], entries: Iterable[Entry], failed: bool) -> Cell:
+    known = {seed: value for seed, value in sorted(values.items()) if value is not None}
+    return Cell(known, failed, entries=tuple(entries))
+
+
+def _ordered(variants: Mapping[Any, Variant], reference: Reference | None) -> list[Variant]:
+    """The published rows in their order, then the others in the order of methods."""
+    order = {method: number for number, method in enumerate(reference.methods if reference else ())}
+    return sorted(
+        variants.values(),
+        key=lambda variant: (order.get(variant.method, len(order)), rank(variant.method)),
+    )
+
+
+def _printed(row: PrintedRow | None, key: str, columns: Sequence[Column]) -> Printed | None:
+    """The published number of a column; an average over the columns that are shown."""
+    if row is None or not any(column.key == key and column.accuracy for column in columns):
+        return row.cells.get(key) if row else None
+    keys = {column.key for column in columns}
+    if key in row.cells and (key != AVERAGE or set(row.cells) <= keys):
+        return row.cells[key]
+    shown = [cell.value for name, cell in row.cells.items() if name in keys and name != AVERAGE]
+    return Printed(statistics.fmean(shown)) if key == AVERAGE and shown else None
+
+
+def _notes(
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    data_set: Benchmark | None,
+    tasks: Sequence[str],
+    select: str,
+    reference: Reference | None,
+    within_methods: bool,
+) -> list[str]:
+    notes = [
+        "Bold: the best of each method, by the printed digits."
+        if within_methods
+        else "Bold: best of a column; underlined: second; both by the printed digits."
+    ]
+    printed = [row.variant for row in rows if row.printed is not None]
+    if reference is not None and printed:
+        notes += reference.notes(printed, [column.key for column in columns])
+        accuracy = data_set is not None and data_set.metric == "accuracy"
+        if data_set is not None and accuracy and 1 < len(tasks) < len(data_set.tasks):
+            notes.append("The average, the published one too, is over the tasks shown.")
+    if data_set is not None and data_set.metric == "mean_class_accuracy" and select != "last":
+        notes.append("Figures by class are known for the weights that were kept, not for others.")
+    return notes

@@ -1,0 +1,54 @@
+"""The optimiser of the protocol: SGD with a faster head and the inverse-power schedule."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from equida.errors import InputError
+from equida.training.recipe import Recipe
+
+
+def freeze(backbone: nn.Module, what: str) -> None:
+    """Freeze backbone parameters: all of them, or those whose names start with given prefixes."""
+    if not what:
+        return
+    prefixes = ("",) if what == "all" else tuple(part.strip() for part in what.split(","))
+    for prefix in prefixes:
+        names = [name for name, _ in backbone.named_parameters() if name.startswith(prefix)]
+        if not names and what != "all":
+            known = sorted({name.split(".")[0] for name, _ in backbone.named_parameters()})
+            there = f"the first parts are {', '.join(known)}" if known else "there is no backbone"
+            raise InputError(
+                f"freeze names {prefix!r}, with which no backbone parameter starts; {there}"
+            )
+        for name, parameter in backbone.named_parameters():
+            if name.startswith(prefix):
+                parameter.requires_grad_(False)
+
+
+def sgd(backbone: nn.Module, heads: Iterable[nn.Module], recipe: Recipe) -> torch.optim.SGD:
+    """SGD over the trainable parameters; the heads learn faster than the backbone."""
+    slow = [p for p in backbone.parameters() if p.requires_grad]
+    fast = [p for head in heads for p in head.parameters() if p.requires_grad]
+    if not slow and not fast:
+        raise InputError("nothing is left to train: every parameter is frozen; freeze less of it")
+    groups = [{"params": slow, "multiplier": 1.0}] if slow else []
+    groups += [{"params": fast, "multiplier": recipe.head_multiplier}] if fast else []
+    return torch.optim.SGD(
+        groups,
+        lr=recipe.learning_rate,
+        momentum=recipe.momentum,
+        nesterov=recipe.momentum > 0,
+        weight_decay=recipe.weight_decay,
+        # The fused step of fp16 unscales the gradients itself: too late for clipping, which must
+        # see unscaled gradients.
+        fused=not (recipe.clip and recipe.precision == "16-mixed"),
+    )
+
+
+def schedule(optimizer: torch.optim.Optimizer, recipe: Recipe, step: int) -> None:
+    """Set the learning rates of a step: lr (1 + gamma step)^-power, times each group's factor."""
+    rate = recipe.learning_rate * (1.0 + recipe.gamma * step) ** -recipe.power
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["multiplier"]

@@ -1,0 +1,507 @@
+"""What a run is going to do: its data, features, network, recipe and folder."""
+
+import dataclasses
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equida.data import BENCHMARKS, ArrayDomain, Domain, ImageDomain, Task, benchmark
+from equida.data.batches import check_size
+from equida.data.feature_file import FeatureOrigin, feature_origin
+from equida.data.open import DataSpec, open_path, open_task, split_path, task_of
+from equida.errors import InputError
+from equida.files import file_sha256
+from equida.models.extractor import (
+    DEFAULT_BACKBONE,
+    ExtractedDomain,
+    ExtractionOptions,
+    FeatureExtractor,
+    image_files,
+)
+from equida.progress import Bar, Mode, duration
+from equida.training.build import SeededBackbone, row_shape
+from equida.training.config import RunConfig
+from equida.training.estimate import estimate
+from equida.training.folder import RunFolder
+from equida.training.launch import check_shares
+from equida.training.predictor import classes_of, finished_run
+from equida.training.processes import started_outside
+from equida.training.recipe import Recipe, default_recipe
+from equida.training.recipe import recipe as make_recipe
+
+LOG = logging.getLogger(__name__)
+ROWS_AT_ONCE = 8192
+
+
+@dataclass(frozen=True)
+class AdaptRequest:
+    """What somebody asks for, in Python or on the command line; the flags have the same names."""
+
+    source: str | Domain | None
+    """A path (folder, image list, feature file, FILE:DOMAIN), a benchmark's domain, or a domain in
+    memory; None with `from_run`."""
+    target: str | Domain | None
+    """The same for the target."""
+    method: str = "nsm"
+    dataset: str | None = None
+    """A benchmark, whose domains `source` and `target` name."""
+    data: str | None = None
+    """The benchmark's folder, or a feature file of it."""
+    backbone: str | None = None
+    weights: str | None = None
+    """File with the backbone's weights."""
+    features: bool = False
+    """Compute the backbone's features once and train on them."""
+    recipe: str | None = None
+    """Name of a recipe; chosen by the data by default."""
+    method_params: Mapping[str, Any] = field(default_factory=dict)
+    """Hyper-parameters of the method that differ from its defaults."""
+    recipe_params: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the recipe that differ from its values."""
+    from_run: str | None = None
+    """A finished run that is adapted to the target without source data."""
+    out: str | None = None
+    """Folder of the run; by default one below runs/."""
+    seed: int = 0
+    devices: int = 1
+    num_nodes: int = 1
+    accelerator: str = "auto"
+    threads: int = 0
+    ignore_target_labels: bool = False
+    skip_unreadable: bool = False
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether some of the data are in memory, so that no path leads to them."""
+        return isinstance(self.source, Domain) or isinstance(self.target, Domain)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is going to be done, with everything that has been opened on the way."""
+
+    config: RunConfig
+    folder: Path
+    task: Task | None = None
+    """The opened data; None where they still have to be opened."""
+    backbone: SeededBackbone | None = None
+    """The loaded backbone; None where it still has to be loaded."""
+
+    def existing_result(self) -> dict[str, Any] | None:
+        """The result of the same run where it is finished already."""
+        if not (self.folder / "result.json").exists():
+            return None
+        folder = RunFolder(self.folder)
+        there = folder.read_config()
+        if there is None or not there.describes_same_run(self.config):
+            raise InputError(
+                f"{self.folder} holds a finished run of another configuration; choose another --out"
+            )
+        return folder.read_result()
+
+
+@dataclass(frozen=True)
+class Remarks:
+    """Where remarks go that are not results.
+
+    Attributes:
+        say: called with each remark.
+        mode: how progress is shown.
+        advise: whether to estimate how long the run takes, which itself takes a moment.
+    """
+
+    say: Callable[[str], None] = LOG.info
+    mode: Mode = "silent"
+    advise: bool = False
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """The data of a request."""
+
+    task: Task
+    spec: DataSpec | None
+    """None for data in memory."""
+    sha256: str
+
+
+def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
+    """The config, folder and opened data of the run that is asked for.
+
+    Raises:
+        InputError: the request cannot be done; everything that can be known beforehand is checked.
+    """
+    remarks = remarks or Remarks()
+    spec = None if request.in_memory else data_spec(request)
+    previous = _previous(request)
+    recipe = _checked_recipe(request, spec, previous)
+    opened = _open(request, spec, remarks)
+    folder = Path(request.out or default_folder(opened, request))
+    check_folder(folder, opened, request.from_run)
+    images = not isinstance(opened.task.target, ArrayDomain)
+    backbone = _backbone(request, opened, previous)
+    _check_features(request, images, previous)
+    if images and (request.features or (previous and previous.feature_origin)):
+        for domain in (opened.task.source, opened.task.target):
+            check_size(domain, recipe.batch_size)
+        return _plan_on_features(request, opened, backbone, folder, previous, remarks)
+    origin = _origin(opened)
+    _check_origin(request, previous, origin)
+    name, recipe = _recipe(request, opened.spec, opened.task.name, backbone, previous)
+    weights = _weights(request, previous)
+    from_weights = weights and backbone != "none" and not previous
+    config = RunConfig(
+        request.method,
+        recipe,
+        opened.spec,
+        overrides=request.method_params,
+        backbone=backbone,
+        weights=weights,
+        weights_sha256=file_sha256(Path(weights)) if weights and from_weights else "",
+        feature_origin=origin,
+        data_sha256=opened.sha256,
+        from_run=_from_run(request),
+        seed=request.seed,
+        recipe_name=name,
+        recipe_changes=_changes(request, previous),
+    )
+    plan = Plan(config, RunFolder(folder).path, opened.task)
+    if images and not previous and remarks.advise and not (folder / "result.json").exists():
+        return _advise(plan, request, remarks)
+    return plan
+
+
+def data_spec(request: AdaptRequest) -> DataSpec:
+    """Where the data of a request are.
+
+    Raises:
+        InputError: something is missing to know it.
+    """
+    assert not isinstance(request.source, Domain)
+    assert not isinstance(request.target, Domain)
+    if request.data and not request.dataset:
+        raise InputError("--data is the folder or file of a benchmark; say which one with -d")
+    if request.from_run:
+        if request.source or not request.target:
+            raise InputError("--from RUN takes --target (with -d, a benchmark's) and no --source")
+    elif not request.source or not request.target:
+        raise InputError("say what to adapt from and to: --source DIR --target DIR, or -d -s -t")
+    skip, ignore = request.skip_unreadable, request.ignore_target_labels
+    pair = (request.source, request.target)
+    if not request.dataset:
+        # From the root, so that the run can be done again from any folder.
+        source, target = (os.path.abspath(path) if path else "" for path in pair)
+        return DataSpec(source, target, None, None, skip, ignore)
+    chosen = benchmark(request.dataset)
+    source, target = (chosen.domain(name).key if name else "" for name in pair)
+    if source == target:
+        raise InputError(f"source and target are both {source}; choose two domains")
+    data = os.path.abspath(request.data) if request.data else None
+    return DataSpec(source, target, chosen.name, data, skip, ignore)
+
+
+def default_backbone(task: Task, dataset: str | None, features: bool) -> str:
+    """The backbone for a task where the user chooses none.
+
+    Args:
+        task: rows need none, and small images as arrays take LeNet.
+        dataset: a benchmark has the backbone that papers use for it.
+        features: features are computed with a network that is quick on a CPU.
+    """
+    shape = row_shape(task.target)
+    if shape is not None:
+        return "none" if len(shape) == 1 else "lenet"
+    if features:
+        return DEFAULT_BACKBONE
+    known = BENCHMARKS.get(dataset)
+    return (known and known.backbone) or DEFAULT_BACKBONE
+
+
+def default_folder(opened: _Opened, request: AdaptRequest) -> Path:
+    """A folder below runs/ whose name says what the run is."""
+    words = [request.dataset, opened.task.name, request.method, f"seed{request.seed}"]
+    # Data in memory have no names that would tell one call from the next.
+    words += [opened.sha256[:8]] if opened.spec is None else []
+    name = "-".join(word for word in words if word)
+    return Path("runs") / "".join(c if c.isalnum() or c in "-_+." else "_" for c in name)
+
+
+def check_folder(folder: Path, opened: _Opened, from_run: str | None) -> None:
+    """Refuse a folder that holds a run on other data, before anything there is touched."""
+    if from_run and folder.absolute() == Path(from_run).absolute():
+        raise InputError(f"{folder} is the run to start from; choose another --out")
+    if not (folder / "config.json").exists():
+        return
+    there = RunFolder(folder).read_config()
+    if there is None:
+        return
+    same_place = opened.spec is None or opened.spec == (there.images or there.task)
+    if not same_place or there.data_sha256 != opened.sha256:
+        raise InputError(f"{folder} holds a run on other data; choose another --out")
+
+
+def domains_sha256(*domains: Domain | None) -> str:
+    """A digest of domains in memory: of every value of rows, of the name and size of image files,
+    and of the labels by class name.
+    """
+    digest = hashlib.sha256()
+    for domain in domains:
+        if domain is None:
+            continue
+        digest.update(f"{type(domain).__name__}\0{len(domain)}\0".encode())
+        digest.update("\n".join(domain.classes).encode("utf-8", "surrogateescape"))
+        if domain.labels is not None:
+            digest.update(domain.labels.tobytes())
+        if isinstance(domain, ArrayDomain):
+            digest.update(f"{tuple(domain.values.shape[1:])}".encode())
+            for start in range(0, len(domain), ROWS_AT_ONCE):
+                rows = np.arange(start, min(start + ROWS_AT_ONCE, len(domain)))
+                for view in range(domain.views):
+                    digest.update(domain.rows(rows, view).contiguous().numpy().tobytes())
+        elif isinstance(domain, ImageDomain):
+            for index in range(len(domain)):
+                size = os.path.getsize(domain.path(index))
+                line = f"{domain.identity(index)}\0{size}\n"
+                digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _previous(request: AdaptRequest) -> RunConfig | None:
+    """The config of the run to start from."""
+    return finished_run(Path(request.from_run)).read_config() if request.from_run else None
+
+
+def _from_run(request: AdaptRequest) -> str | None:
+    return os.path.abspath(request.from_run) if request.from_run else None
+
+
+def _weights(request: AdaptRequest, previous: RunConfig | None) -> str | None:
+    """The file with the backbone's weights: the user's, or the finished run's."""
+    if request.weights:
+        return os.path.abspath(request.weights)
+    return previous.weights if previous else None
+
+
+def _checked_recipe(
+    request: AdaptRequest, spec: DataSpec | None, previous: RunConfig | None
+) -> Recipe:
+    """The recipe as far as it is known, once all that needs no data has been checked."""
+    if request.weights and not Path(request.weights).exists():
+        raise InputError(f"--weights {request.weights} does not exist; expected a file")
+    _, recipe = _recipe(request, spec, "", "none", previous)
+    RunConfig(
+        request.method, recipe, spec, request.method_params, from_run=_from_run(request),
+        seed=request.seed,
+    ).check()  # fmt: skip
+    if previous:
+        if request.backbone:
+            raise InputError(
+                f"--backbone is what {request.from_run} was trained with; leave it out with --from"
+            )
+        for name in ("bottleneck", "bottleneck_norm", "bottleneck_relu"):
+            was, asked = getattr(previous.recipe, name), getattr(recipe, name)
+            if was != asked:
+                raise InputError(
+                    f"{name} is {asked}, but {was} in {request.from_run}; leave it as it was"
+                )
+    check_shares(recipe.batch_size, request.devices, request.num_nodes)
+    return recipe
+
+
+def _recipe(
+    request: AdaptRequest,
+    spec: DataSpec | None,
+    task: str,
+    backbone: str,
+    previous: RunConfig | None,
+) -> tuple[str, Recipe]:
+    """The name and the values of the recipe that suits the data, with the user's changes."""
+    dataset = spec.benchmark if spec else None
+    if previous and not request.recipe:
+        make_recipe("features", request.recipe_params)  # raises for fields that there are not
+        recipe = dataclasses.replace(previous.recipe, **request.recipe_params)
+        return previous.recipe_name, recipe
+    name = request.recipe or default_recipe(backbone)
+    return name, make_recipe(name, request.recipe_params, benchmark=dataset, task=task)
+
+
+def _changes(request: AdaptRequest, previous: RunConfig | None) -> dict[str, Any]:
+    """The fields of the recipe that the user has set, here or for the run that is continued."""
+    inherited = previous.recipe_changes if previous and not request.recipe else {}
+    return {**inherited, **request.recipe_params}
+
+
+def _open(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks) -> _Opened:
+    """The data, opened once; what is left out or missing is remarked."""
+    classes = classes_of(Path(request.from_run)) if request.from_run else None
+    if spec is not None:
+        opened = open_task(spec, classes)
+        task, left_out, sha256 = opened.task, opened.left_out, opened.digest
+    else:
+        task, left_out = _open_memory(request, classes)
+        sha256 = domains_sha256(None if request.from_run else task.source, task.target)
+    for name, reason in left_out:
+        remarks.say(f"left out: {name}: {reason}")
+    if not request.from_run and (absent := task.absent_classes()):
+        remarks.say(
+            f"source {task.source.name} has no sample of {len(absent)} of its {len(task.classes)}"
+            f" classes, such as {absent[0]!r}; target samples may be given to them all the same"
+        )
+    return _Opened(task, spec, sha256)
+
+
+def _open_memory(
+    request: AdaptRequest, classes: tuple[str, ...] | None
+) -> tuple[Task, list[tuple[str, str]]]:
+    if request.dataset or request.data:
+        raise InputError("dataset and data name a benchmark; leave them out with data in memory")
+    if request.target is None or (request.source is None) != bool(request.from_run):
+        raise InputError("give both a source and a target, or a target and from_run")
+    source, target = (
+        open_path(os.path.abspath(domain)) if isinstance(domain, str) else domain
+        for domain in (request.source, request.target)
+    )
+    assert target is not None
+    if request.ignore_target_labels:
+        target = target.relabel((), None)
+    return task_of(source, target, classes=classes or (), skip_unreadable=request.skip_unreadable)
+
+
+def _backbone(request: AdaptRequest, opened: _Opened, previous: RunConfig | None) -> str:
+    """The backbone to use: the finished run's, the user's, or the one that suits the data."""
+    if previous:
+        images = row_shape(opened.task.target) is None
+        origin = previous.feature_origin if images else None
+        return origin.backbone if origin else previous.backbone
+    dataset = opened.spec.benchmark if opened.spec else None
+    return request.backbone or default_backbone(opened.task, dataset, request.features)
+
+
+def _check_features(request: AdaptRequest, images: bool, previous: RunConfig | None) -> None:
+    """Refuse features that cannot be computed here."""
+    if not images:
+        return
+    if previous and previous.backbone == "none" and not previous.feature_origin:
+        raise InputError(
+            f"{request.from_run} was trained on features of unknown origin; give --target a file of"
+            " the same features"
+        )
+    wanted = request.features or (previous and previous.feature_origin)
+    if wanted and started_outside(request.devices * request.num_nodes, request.num_nodes):
+        raise InputError(
+            "--features has to be computed by one process; do it with equida features, and adapt on"
+            " the file that it writes"
+        )
+
+
+def _plan_on_features(
+    request: AdaptRequest,
+    opened: _Opened,
+    backbone: str,
+    folder: Path,
+    previous: RunConfig | None,
+    remarks: Remarks,
+) -> Plan:
+    """Compute the features of both domains into the run's folder, and plan the run on them."""
+    spec = _write_features(request, opened, backbone, folder, remarks)
+    classes = classes_of(Path(request.from_run)) if request.from_run else None
+    task = open_task(spec, classes).task
+    origin = _feature_file_origin(spec)
+    _check_origin(request, previous, origin)
+    name, recipe = _recipe(request, spec, opened.task.name, "none", previous)
+    config = RunConfig(
+        request.method,
+        recipe,
+        spec,
+        overrides=request.method_params,
+        weights=_weights(request, previous),
+        feature_origin=origin,
+        images=opened.spec,
+        data_sha256=opened.sha256,
+        from_run=_from_run(request),
+        seed=request.seed,
+        recipe_name=name,
+        recipe_changes=_changes(request, previous),
+    )
+    return Plan(config, RunFolder(folder).path, task)
+
+
+def _write_features(
+    request: AdaptRequest, opened: _Opened, backbone: str, folder: Path, remarks: Remarks
+) -> DataSpec:
+    """Compute the features of both domains; where they are then, instead of the images."""
+    RunFolder(folder)
+    extractor = FeatureExtractor(backbone, Path(request.weights) if request.weights else None)
+    options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
+    domains = list(dict.fromkeys((opened.task.source, opened.task.target)))
+    dataset = opened.spec.benchmark if opened.spec else None
+    # The domains of a benchmark have names of their own; two folders may have the same name.
+    groups = [domains] if dataset else [[domain] for domain in domains]
+    files: list[str] = []
+    for group in groups:
+        file = (folder / f"features-{len(files)}.safetensors").absolute()
+        names = " and ".join(domain.name for domain in group)
+        remarks.say(
+            f"features of {sum(map(len, group)):,} images of {names} with {backbone}: {file}"
+        )
+        with Bar(remarks.mode, unit="images") as bar:
+            extractor.extract([image_files(domain) for domain in group], file, options, bar)
+        files.append(str(file))
+    if dataset and opened.spec:
+        return DataSpec(opened.spec.source, opened.spec.target, dataset, files[0])
+    return DataSpec(files[0] if len(files) == 2 else "", files[-1])
+
+
+def _origin(opened: _Opened) -> FeatureOrigin | None:
+    """The network that computed the rows of a task, where that is known."""
+    if opened.spec is not None:
+        return _feature_file_origin(opened.spec)
+    target = opened.task.target
+    return target.origin if isinstance(target, ExtractedDomain) else None
+
+
+def _feature_file_origin(spec: DataSpec) -> FeatureOrigin | None:
+    return feature_origin(Path(spec.data) if spec.data else split_path(spec.target)[0])
+
+
+def _check_origin(
+    request: AdaptRequest, previous: RunConfig | None, origin: FeatureOrigin | None
+) -> None:
+    """Refuse to continue on features of another network."""
+    if previous and previous.feature_origin and origin != previous.feature_origin:
+        raise InputError(
+            f"{request.from_run} was trained on features of {previous.feature_origin.backbone}; "
+            "the target's features come from another network"
+        )
+
+
+def _advise(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
+    """On a machine without GPU, say how long the run will take and how long features would.
+
+    The backbone that is loaded for it is handed on to the run.
+    """
+    import torch
+
+    if torch.cuda.is_available() or request.accelerator == "gpu" or plan.task is None:
+        return plan
+    config = plan.config
+    weights = Path(config.weights) if config.weights else None
+    loaded = SeededBackbone.load(config.backbone, weights, config.seed)
+    # This is what --features would use; a backbone that the user has chosen stays.
+    extractor = request.backbone or DEFAULT_BACKBONE
+    images = len(plan.task.source) + len(plan.task.target)
+    times = estimate(loaded.backbone, images, config.recipe, extractor)
+    proposal = ""
+    if times.features < times.fine_tuning:
+        whose = "its features" if extractor == config.backbone else f"features of {extractor}"
+        proposal = f"; --features computes {whose} once and takes about {duration(times.features)}"
+    remarks.say(
+        f"no GPU: training {config.backbone} takes about {duration(times.fine_tuning)}{proposal}"
+    )
+    return dataclasses.replace(plan, backbone=loaded)

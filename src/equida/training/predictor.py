@@ -1,0 +1,306 @@
+"""The classifier of a finished run, and what it predicts for images and rows."""
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from equida.data import ArrayDomain, UnreadableImage, read_image
+from equida.data.transforms import Transform, evaluation_transform
+from equida.data.walk import find_images
+from equida.errors import InputError
+from equida.models.backbone import load_backbone
+from equida.training.build import make_objective
+from equida.training.config import RunConfig
+from equida.training.evaluate import log_probs_of
+from equida.training.folder import RunFolder
+from equida.training.objective import Objective
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOP = ("", "second_", "third_")
+"""Prefixes of the columns for the most likely labels of an image."""
+
+
+class Classifier(nn.Module):
+    """Inputs to the logits that the run's method predicts with."""
+
+    def __init__(self, extractor: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.extractor = extractor
+        self.objective = objective
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, logits = self.objective.predict(self.extractor(x))
+        return logits
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a classifier predicts for some images or rows.
+
+    Attributes:
+        classes: class names, in the order of the columns of `probs`.
+        paths: the file of each image, or what a row is called.
+        probs: the probability of each class, (samples, classes).
+        unreadable: path and reason of every image that could not be read; they have no row.
+    """
+
+    classes: tuple[str, ...]
+    paths: tuple[str, ...]
+    probs: NDArray[np.float32]
+    unreadable: tuple[tuple[str, str], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The most likely class of each sample."""
+        return [self.classes[index] for index in self.probs.argmax(1)]
+
+    @cached_property
+    def confidences(self) -> NDArray[np.float32]:
+        """The probability of each sample's label."""
+        largest: NDArray[np.float32] = self.probs.max(1)
+        return largest
+
+    @property
+    def columns(self) -> list[str]:
+        """The head of the table: the three most likely labels with their probabilities."""
+        return ["image", *(f"{rank}{name}" for rank in self._ranks for name in _PAIR)]
+
+    def rows(self) -> Iterator[list[str]]:
+        """The lines of the table, as text."""
+        for path, top in zip(self.paths, self._top(), strict=True):
+            yield [path, *(cell for name, share in top for cell in (name, f"{share:.4f}"))]
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the table that `equida predict` prints; returns the file."""
+        file = Path(path)
+        with open_table(file) as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(self.columns)
+            writer.writerows(self.rows())
+        return file
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The table as a pandas DataFrame."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InputError("pandas is not installed: pip install pandas") from None
+        lines = [
+            [path, *(cell for pair in top for cell in pair)]
+            for path, top in zip(self.paths, self._top(), strict=True)
+        ]
+        return pd.DataFrame(lines, columns=self.columns)
+
+    def __repr__(self) -> str:
+        bad = f", {len(self.unreadable):,} unreadable" if self.unreadable else ""
+        return f"Predictions({len(self):,} samples, {len(self.classes)} classes{bad})"
+
+    def _repr_html_(self) -> str:
+        try:
+            return str(self.to_frame().to_html(max_rows=20))
+        except InputError:
+            return f"<code>{self!r}</code>"
+
+    @property
+    def _ranks(self) -> tuple[str, ...]:
+        return TOP[: len(self.classes)]
+
+    def _top(self) -> Iterator[list[tuple[str, float]]]:
+        best = torch.from_numpy(self.probs).topk(len(self._ranks))
+        for shares, indices in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+            yield [(self.classes[i], share) for i, share in zip(indices, shares, strict=True)]
+
+
+_PAIR = ("label", "confidence")
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """The network of a finished run, in evaluation mode."""
+
+    config: RunConfig
+    module: Classifier
+    classes: tuple[str, ...]
+    transform: Transform | None
+    """How images are prepared; None where the run takes rows of unknown origin."""
+    shape: tuple[int, ...]
+    """Of one input; of each crop, where the transform gives several."""
+    row_shape: tuple[int, ...]
+    """Of one row of the features that the run was trained on; () where it was on image files."""
+
+    def probs(self, inputs: Tensor) -> Tensor:
+        """The probabilities of a batch, (batch, classes); crops of one image are averaged."""
+        device = next(self.module.parameters()).device
+        with torch.inference_mode():
+            return log_probs_of(self.module, inputs.to(device)).exp().cpu()
+
+    def nothing(self) -> Predictions:
+        """The predictions for no samples at all; they have the columns of any others."""
+        return Predictions(self.classes, (), np.zeros((0, len(self.classes)), np.float32))
+
+    def predict_files(self, files: Sequence[Path]) -> Predictions:
+        """The predictions for image files, as one batch; unreadable files are listed apart."""
+        if self.transform is None:
+            raise InputError(
+                "the run was trained on features of unknown origin, not on images; features made by"
+                " equida features can be predicted from images"
+            )
+        inputs: list[Tensor] = []
+        kept: list[str] = []
+        unreadable: list[tuple[str, str]] = []
+        for file in files:
+            try:
+                inputs.append(self.transform(read_image(file)))
+                kept.append(str(file))
+            except UnreadableImage as error:
+                unreadable.append((str(file), error.reason))
+        probs = self.probs(torch.stack(inputs)) if inputs else torch.empty(0, len(self.classes))
+        return Predictions(self.classes, tuple(kept), probs.numpy(), tuple(unreadable))
+
+    def predict_batches(self, files: Iterable[Path], batch_size: int) -> Iterator[Predictions]:
+        """The predictions for image files, a batch at a time; files are asked for as needed."""
+        if batch_size < 1:
+            raise InputError(f"batch size is {batch_size}; expected at least 1")
+        left = iter(files)
+        while batch := list(islice(left, batch_size)):
+            yield self.predict_files(batch)
+
+    def predict_rows(self, rows: ArrayDomain, batch_size: int) -> Iterator[Predictions]:
+        """The predictions for rows: features as the run was trained on, or images as arrays."""
+        if batch_size < 1:
+            raise InputError(f"batch size is {batch_size}; expected at least 1")
+        given = tuple(int(n) for n in rows.values.shape[1:])
+        given = given[1:] if len(given) == 2 else given
+        if given not in (self.row_shape, self.shape):
+            expected = self.row_shape or self.shape
+            raise InputError(
+                f"{rows.name}: rows have shape {given}; expected {expected}, as the run was trained"
+            )
+        for start in range(0, len(rows), batch_size):
+            indices = np.arange(start, min(start + batch_size, len(rows)))
+            names = tuple(rows.identity(int(index)) for index in indices)
+            yield Predictions(self.classes, names, self._row_probs(rows.rows(indices)).numpy())
+
+    def _row_probs(self, x: Tensor) -> Tensor:
+        if self.row_shape and tuple(x.shape[1:]) == self.row_shape:
+            device = next(self.module.parameters()).device
+            with torch.inference_mode():
+                objective = self.module.objective
+                logits = log_probs_of(lambda rows: objective.predict(rows)[1], x.to(device))
+            return logits.exp().cpu()
+        return self.probs(x)
+
+
+def joined(parts: Sequence[Predictions], classes: tuple[str, ...]) -> Predictions:
+    """The predictions of several batches as one."""
+    return Predictions(
+        classes,
+        tuple(path for part in parts for path in part.paths),
+        np.concatenate([np.zeros((0, len(classes)), np.float32), *(part.probs for part in parts)]),
+        tuple(entry for part in parts for entry in part.unreadable),
+    )
+
+
+@contextmanager
+def open_table(file: Path) -> Iterator[IO[str]]:
+    """The file, opened for a table; names of images may hold bytes that are not text."""
+    try:
+        with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream:
+            yield stream
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror}; choose another --out") from error
+
+
+def image_files(given: Sequence[Path]) -> Iterator[Path]:
+    """The files given, and the images in the folders given, in order of their names.
+
+    Raises:
+        InputError: nothing is given, or something does not exist.
+    """
+    if not given:
+        raise InputError("no images are given; name files or folders behind the run")
+    missing = [path for path in given if not path.exists()]
+    if missing:
+        raise InputError(f"{missing[0]} does not exist; expected images or folders of images")
+    return find_images(given)
+
+
+def restore(folder: Path) -> Predictor:
+    """The network that a finished run ended with."""
+    run = finished_run(folder)
+    config = run.read_config()
+    assert config is not None, "a finished run has its config"
+    classes = classes_of(folder)
+    state = run.load_tensors("model.safetensors")
+    rows = None if config.backbone != "none" else (_row_width(state, config),)
+    objective, backbone = make_objective(config, len(classes), rows, pretrained=False)
+    objective.load_state_dict(state)
+    extractor: nn.Module = nn.Identity()
+    transform: Transform | None = None
+    shape: tuple[int, ...] = rows or ()
+    if backbone is not None:
+        shape = backbone.input_size
+        transform = evaluation_transform(
+            backbone.mean, backbone.std, shape[1], ten_crop=config.recipe.ten_crop
+        )
+    elif config.feature_origin is not None:
+        extractor, transform, shape = _extractor(config)
+    module = Classifier(extractor, objective).eval()
+    return Predictor(config, module, classes, transform, shape, rows or ())
+
+
+def _extractor(config: RunConfig) -> tuple[nn.Module, Transform, tuple[int, ...]]:
+    """The backbone that computed the run's features, if it is the same one here."""
+    origin = config.feature_origin
+    assert origin is not None
+    weights = Path(config.weights) if config.weights else None
+    backbone = load_backbone(origin.backbone, weights=weights)
+    if backbone.weights_sha256 != origin.weights_sha256:
+        raise InputError(
+            f"the run's features were made with other weights of {origin.backbone} "
+            f"(SHA-256 {origin.weights_sha256[:12]}) than those found here "
+            f"({backbone.weights_sha256[:12]})"
+        )
+    return backbone.module, Transform.parse(origin.transform), backbone.input_size
+
+
+def classes_of(folder: Path) -> tuple[str, ...]:
+    """The class names of a finished run."""
+    result: dict[str, Any] | None = finished_run(folder).read_result()
+    assert result is not None, "a finished run has a result"
+    return tuple(result["classes"])
+
+
+def finished_run(folder: Path) -> RunFolder:
+    """The folder of a finished run.
+
+    Raises:
+        InputError: it is not one; the message says what is missing.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a run folder; expected one made by equida adapt")
+    for name in ("config.json", "result.json", "model.safetensors"):
+        if not (folder / name).exists():
+            state = "is unfinished" if (folder / "config.json").exists() else "is not a run folder"
+            raise InputError(f"{folder} {state}: it has no {name}; run equida adapt to the end")
+    return RunFolder(folder)
+
+
+def _row_width(state: dict[str, Tensor], config: RunConfig) -> int:
+    layer = "bottleneck.0" if config.recipe.bottleneck else "classifier"
+    return int(state[f"network.{layer}.weight"].shape[1])

@@ -1,0 +1,231 @@
+"""Device, precision and processes of a run: how Fabric gets them, who starts them, how they end."""
+
+import contextlib
+import functools
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.lightning import (
+    LightningEnvironment,
+    find_free_network_port,
+)
+from torch import Tensor, nn
+from torch.multiprocessing.spawn import (
+    ProcessExitedException,
+    ProcessRaisedException,
+    spawn,
+)
+
+from equida.errors import InputError
+from equida.training.recipe import Precision
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 10.0
+"""How long a process may take to end before it is killed."""
+WATCH_SECONDS = 1.0
+"""How often a process looks whether its parent is still there."""
+
+# Users need not be told that torch ends the other processes when one has failed.
+logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
+
+
+def started_outside(processes: int, num_nodes: int = 1) -> bool:
+    """Whether torchrun, srun or somebody on each machine starts the processes of a run.
+
+    Args:
+        processes: how many the run has on all machines.
+        num_nodes: how many machines there are.
+    """
+    by_srun = os.environ.get("SLURM_STEP_NUM_TASKS") == str(processes)
+    return processes > 1 and (num_nodes > 1 or by_srun or "TORCHELASTIC_RUN_ID" in os.environ)
+
+
+def make_fabric(
+    accelerator: str = "auto",
+    devices: int | list[int] = 1,
+    num_nodes: int = 1,
+    *,
+    precision: Precision = "32-true",
+) -> Fabric:
+    """Device, precision and processes, or an InputError that says what this machine lacks.
+
+    Args:
+        accelerator: "cpu", "gpu", "mps" or "auto".
+        devices: how many on each machine, or which ones.
+        num_nodes: machines.
+        precision: as in `Recipe`.
+    """
+    count = devices if isinstance(devices, int) else len(devices)
+    outside = started_outside(count * num_nodes, num_nodes)
+    # Processes that are started here, or this one alone, must not take the ranks of a SLURM or
+    # torchrun job that this process may belong to.
+    own = None if outside else LightningEnvironment()
+    strategy = "auto" if count * num_nodes == 1 else "ddp"
+    try:
+        with warnings.catch_warnings():
+            # Training refuses a replaced precision itself, with a better message.
+            warnings.filterwarnings("ignore", "You passed .*precision")
+            return Fabric(
+                accelerator=accelerator,
+                devices=devices,
+                num_nodes=num_nodes,
+                strategy=strategy,
+                precision=precision,
+                plugins=own,
+            )
+    except Exception as error:  # Fabric raises types of its own
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{count} x {accelerator} at precision {precision} is not possible here: {reason}"
+        ) from error
+
+
+def on_rank_zero(fabric: Fabric, what: Callable[[], T]) -> T:
+    """Call the function on rank zero; its value, or its InputError, reaches every process."""
+    answer: tuple[Any, str] = None, ""
+    if fabric.is_global_zero:
+        try:
+            answer = what(), ""
+        except InputError as error:
+            answer = None, str(error)
+    value, error_text = fabric.broadcast(answer)
+    if error_text:
+        raise InputError(error_text)
+    return value  # type: ignore[no-any-return]
+
+
+def mean_over_processes(fabric: Fabric, tensor: Tensor) -> Tensor:
+    """The mean of a tensor over all processes; gradients do not flow through it."""
+    mean: Any = tensor if fabric.world_size == 1 else fabric.all_reduce(tensor, reduce_op="mean")
+    return mean  # type: ignore[no-any-return]
+
+
+def prepare(fabric: Fabric, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
+    """Move both to the device; Fabric wraps them for several processes and other precisions.
+
+    One process in plain precision needs no wrappers, which would cost a small step several percent
+    of its time.
+    """
+    if fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true":
+        return module.to(fabric.device), optimizer
+    return fabric.setup(module, optimizer)  # type: ignore[no-any-return]
+
+
+def processes(fabric: Fabric) -> dict[str, Any]:
+    """The processes of a run, for its record: with others, the same config rounds differently."""
+    nodes = int(getattr(fabric.strategy, "num_nodes", 1))
+    return {
+        "devices": fabric.world_size // nodes,
+        "num_nodes": nodes,
+        "accelerator": fabric.device.type,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def without_exchange(
+    fabric: Fabric, module: Any, skip: bool
+) -> contextlib.AbstractContextManager[Any]:
+    """Inside, backward does not exchange gradients if `skip` is set, as more will be added."""
+    if not skip or fabric.world_size == 1:
+        return contextlib.nullcontext()
+    return fabric.no_backward_sync(module)
+
+
+def spawn_ranks(work: Callable[[], object], count: int) -> None:
+    """Call `work` in `count` processes with the ranks that Fabric's "ddp" expects, and wait.
+
+    All of them have ended when this function ends, also where Ctrl-C or SIGTERM ends it.
+
+    Raises:
+        InputError: one of the processes raised it.
+    """
+    complaints = multiprocessing.get_context("spawn").SimpleQueue()
+    arguments = (work, count, find_free_network_port(), os.getpid(), complaints)
+    others = set(multiprocessing.active_children())
+    try:
+        with _undisturbed():
+            context: Any = spawn(_process, arguments, count, join=False)
+        while not context.join():
+            pass
+    except (ProcessExitedException, ProcessRaisedException):
+        if complaints.empty():
+            raise
+        raise InputError(complaints.get()) from None
+    finally:
+        mine = set(multiprocessing.active_children()) - others
+        for process in mine:
+            process.terminate()
+        for process in mine:
+            process.join(GRACE_SECONDS)
+            process.kill()
+
+
+def _process(
+    rank: int, work: Callable[[], object], count: int, port: int, parent: int, complaints: Any
+) -> None:
+    exit_with_parent(parent)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NODE_RANK": 0}
+    place |= {"LOCAL_RANK": rank, "WORLD_SIZE": count}
+    os.environ.update({name: str(value) for name, value in place.items()})
+    try:
+        work()
+    except InputError as error:
+        complaints.put(str(error))
+        raise SystemExit(2) from None
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Inside, processes are started completely, and in such a way that Ctrl-C does not reach them.
+
+    A terminal sends Ctrl-C to all of its processes, but only this one has to handle it. It is kept
+    back here, as SIGTERM is, until the processes are started: one that is half started would print
+    a traceback.
+    """
+    waiting: list[int] = []
+    ends = (signal.SIGINT, signal.SIGTERM)
+    try:
+        before = [signal.signal(number, lambda n, _: waiting.append(n)) for number in ends]
+    except ValueError:  # only the main thread handles signals
+        yield
+        return
+    # Processes that are started inherit the blocked signals, and have their own handlers.
+    blocks = hasattr(signal, "pthread_sigmask")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ends[:1]) if blocks else set()
+    try:
+        yield
+    finally:
+        for number, handler in zip(ends, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for arrived in waiting[:1]:
+            signal.raise_signal(arrived)
+
+
+@functools.lru_cache
+def exit_with_parent(parent: int) -> None:
+    """End this process once its parent is gone; does nothing where `parent` is not its parent.
+
+    A killed process cannot tell its workers to stop: they would continue with work that nobody
+    waits for.
+    """
+    if os.getppid() != parent:
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

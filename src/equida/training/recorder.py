@@ -1,0 +1,252 @@
+"""What is recorded around the steps: losses, evaluations, checkpoints, the result."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from equida.data import Task
+from equida.errors import InputError
+from equida.training.build import Built
+from equida.training.checkpoint import capture, config_of, restore_state
+from equida.training.evaluate import DomainPredictions, measure, picks, predict
+from equida.training.feed import Feed
+from equida.training.folder import RunFolder
+from equida.training.processes import mean_over_processes, on_rank_zero, processes
+from equida.training.schema import SCHEMA
+
+
+class Observer(Protocol):
+    """Something that is told how a run goes: a progress bar, a log viewer."""
+
+    def logged(self, step: int, terms: Mapping[str, float]) -> None: ...
+    def evaluated(self, step: int, figures: Mapping[str, float]) -> None: ...
+
+
+@runtime_checkable
+class Stepped(Protocol):
+    """An observer that is told of every step; it must not look at tensors."""
+
+    def stepped(self, step: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run: what was built, the final target predictions, and result.json's content."""
+
+    built: Built
+    predictions: DomainPredictions
+    result: dict[str, Any]
+
+
+class BatchTerms(NamedTuple):
+    """The loss terms of a batch, kept on the device until the next logging step reads them."""
+
+    number: int
+    """Of the batch; with gradient accumulation a step has several."""
+    terms: list[Tensor]
+
+
+class Recorder:
+    """Records a run while it goes on: its log, evaluations, checkpoints and, last, its result.
+
+    Args:
+        task: the data.
+        built: what is trained.
+        fabric: device and processes; rank zero writes.
+        feed: knows which samples a batch had.
+        folder: where the run is written; None: nothing is written.
+        observers: told of losses and evaluations as they come.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        built: Built,
+        fabric: Fabric,
+        feed: Feed,
+        folder: Path | None,
+        observers: tuple[Observer, ...],
+    ) -> None:
+        self.task, self.built, self.fabric, self.feed = task, built, fabric, feed
+        self.observers = observers
+        self.config, self.recipe = built.config, built.config.recipe
+        self.steppers = [observer for observer in observers if isinstance(observer, Stepped)]
+        self.folder = RunFolder(folder) if folder and fabric.is_global_zero else None
+        self.history: list[dict[str, float]] = []
+        self.names: tuple[str, ...] = ()
+        self.pending: list[BatchTerms] = []
+        self.best: dict[str, Tensor] | None = None
+        self.seconds, self.started = 0.0, time.monotonic()
+        self.predictions: DomainPredictions | None = None
+
+    def resume(self) -> int:
+        """Continue an unfinished run of the same config; returns how many steps are done."""
+        state = on_rank_zero(self.fabric, self._unfinished_state)
+        if state is None:
+            return 0
+        restore_state(state, self.built, self.fabric)
+        self.history, self.seconds = state["history"], state["seconds"]
+        if self.folder and self.recipe.keep != "last":
+            self.best = self.folder.load_tensors("model.safetensors")
+        return int(state["step"])
+
+    def _unfinished_state(self) -> dict[str, Any] | None:
+        """The checkpoint that an earlier process left; the folder is made ready to continue."""
+        if not self.folder:
+            return None
+        if (self.folder.path / "result.json").exists():
+            raise InputError(f"{self.folder.path} holds a finished run; choose another folder")
+        state = self.folder.load_checkpoint()
+        if state and not config_of(state).describes_same_run(self.config):
+            raise InputError(
+                f"{self.folder.path} holds an unfinished run of another configuration; "
+                "finish or remove it, or choose another folder"
+            )
+        self.folder.truncate_log(state["step"] if state else -1)
+        self.folder.write_json("config.json", self.config.to_json(processes(self.fabric)))
+        return state
+
+    def note(self, number: int, terms: dict[str, Tensor]) -> None:
+        """Keep a batch's terms, on the device, until the next logging step reads them."""
+        self.names = tuple(terms)
+        self.pending.append(BatchTerms(number, [term.detach() for term in terms.values()]))
+
+    def after(self, done: int) -> None:
+        """Log, evaluate and save what is due once `done` steps are done."""
+        evaluate = done == self.recipe.iterations or done % self.recipe.evaluate_every == 0
+        if evaluate or done % self.recipe.log_every == 0:
+            self._log(done)
+        if evaluate:
+            self._evaluate(done)
+            self._save(done)
+        for observer in self.steppers:
+            observer.stepped(done)
+
+    def _log(self, done: int) -> None:
+        terms = torch.stack([term for noted in self.pending for term in noted.terms])
+        # Heads with dropout have another loss on every process; all stop if one has to.
+        terms = mean_over_processes(self.fabric, terms)
+        rows = terms.cpu().double().view(len(self.pending), len(self.names))
+        if not bool(rows.isfinite().all()):
+            on_rank_zero(self.fabric, partial(self._diverged, rows))
+        means = dict(zip(self.names, rows.mean(0).tolist(), strict=True))
+        self.pending.clear()
+        if self.folder:
+            self.folder.append_log({"step": done, "terms": means})
+        for observer in self.observers:
+            observer.logged(done, means)
+
+    def _diverged(self, rows: Tensor) -> None:
+        """Raise, and write down, which batch was the first without a finite loss."""
+        entry, column = (~rows.isfinite()).nonzero()[0].tolist()
+        noted, term, value = self.pending[entry], self.names[column], rows[entry, column].item()
+        # Every process has the loss of the global batch: the bad sample may be another's.
+        samples = self.feed.samples(noted.number)
+        step, stored, kept = noted.number // self.recipe.accumulate, "", ""
+        if self.folder:
+            what = {"step": step, "term": term, "value": str(value), "samples": samples}
+            self.folder.write_json("diverged.json", what)
+            stored = f" (all in {self.folder.path / 'diverged.json'})"
+            kept = "; the last good checkpoint is kept" if self.history else ""
+        some = "; ".join(f"{name} {', '.join(names[:2])}" for name, names in samples.items())
+        raise InputError(
+            f"the loss term {term!r} is {value} at step {step}, on"
+            f" {sum(map(len, samples.values()))} samples such as {some}{stored}; lower the learning"
+            f" rate, clip the gradient, or look at the samples{kept}"
+        )
+
+    def _evaluate(self, done: int) -> None:
+        self.predictions = self._predict(self.task.target)
+        source = None if self.built.held_out is None else self._predict(self.built.held_out)
+        if not bool(self.predictions.log_probs.isfinite().all()):
+            raise InputError(
+                f"target predictions are not finite after step {done}; lower the learning rate, "
+                "or look for bad values among the target samples"
+            )
+        figures = {"step": float(done)} | measure(self.predictions, source)
+        self.history.append(figures)
+        if self.folder:
+            self.folder.append_log({"step": done, "evaluation": figures})
+        for observer in self.observers:
+            observer.evaluated(done, figures)
+
+    def _predict(self, domain: Any) -> DomainPredictions:
+        return predict(
+            self.built.objective,
+            domain,
+            self.built.eval_transform,
+            batch_size=self.recipe.eval_batch_size,
+            workers=self.recipe.workers,
+            fabric=self.fabric,
+        )
+
+    def _save(self, done: int) -> None:
+        if self.recipe.keep != "last":
+            best = picks(self.history, self.built.metric)[self.recipe.keep]
+            if best["step"] == done:
+                state = self.built.state()
+                self.best = {name: value.detach().cpu().clone() for name, value in state.items()}
+                if self.folder:
+                    self.folder.save_tensors("model.safetensors", self.best)
+        state = capture(self.built, self.fabric)
+        if self.folder:
+            passed = {"step": done, "history": self.history, "seconds": self.elapsed()}
+            self.folder.save_checkpoint(state | passed)
+
+    def elapsed(self) -> float:
+        return self.seconds + time.monotonic() - self.started
+
+    def finish(self) -> Trained:
+        """Write weights, predictions and, last, the result."""
+        if self.recipe.keep != "last":
+            best = self.fabric.broadcast(self.best)
+            assert best is not None, "the last step is evaluated, so that something was picked"
+            self.built.load_state(best)
+            self.predictions = None
+        predictions = self.predictions or self._predict(self.task.target)
+        result: dict[str, Any] = {
+            "schema": SCHEMA,
+            "task": self.task.name,
+            "benchmark": self.config.benchmark,
+            "method": self.config.method,
+            "seed": self.config.seed,
+            "recipe_name": self.config.recipe_name,
+            "data_sha256": self.config.data_sha256,
+            "weights_sha256": self.config.weights_sha256,
+            "classes": list(self.task.classes),
+            "metric": self.built.metric,
+            "kept": self.recipe.keep,
+            "last": self.history[-1],
+            "picks": picks(self.history, self.built.metric),
+            "seconds": round(self.elapsed(), 3),
+        }
+        confusion = predictions.confusion()
+        if confusion is not None:
+            result["confusion"] = confusion.tolist()
+        if self.folder:
+            self._write(self.folder, predictions, result)
+        return Trained(self.built, predictions, result)
+
+    def _write(
+        self, folder: RunFolder, predictions: DomainPredictions, result: dict[str, Any]
+    ) -> None:
+        target = self.task.target
+        folder.save_tensors("model.safetensors", self.built.state())
+        folder.save_tensors(
+            "predictions.safetensors",
+            {"probs": predictions.log_probs.exp(), "labels": predictions.labels},
+            {
+                "samples": json.dumps([target.identity(i) for i in range(len(target))]),
+                "classes": json.dumps(list(self.task.classes)),
+            },
+        )
+        folder.write_json("result.json", result)
+        folder.remove_checkpoint()

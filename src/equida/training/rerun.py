@@ -1,0 +1,98 @@
+"""Doing a finished run again from its record, and comparing the two."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from equida.data.open import DataSpec, data_sha256
+from equida.errors import InputError
+from equida.progress import Mode
+from equida.training.config import RunConfig
+from equida.training.folder import RunFolder
+from equida.training.launch import launch
+from equida.training.predictor import finished_run
+from equida.training.watch import watch
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How a run that was done again compares with the first."""
+
+    tensors: int
+    """How many weight tensors the first run has."""
+    same: bool
+    """Whether all of them are equal bit for bit."""
+    causes: tuple[str, ...] = ()
+    """What has changed since: versions, processes, data."""
+    figures: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    """The figures of the last step, then and now, where the weights differ."""
+
+
+def repeat_run(run: Path, out: Path, mode: Mode = "silent") -> Repetition:
+    """Do a finished run again, from its record alone.
+
+    Args:
+        run: folder of the finished run.
+        out: where the second run is written.
+        mode: how progress is shown.
+    """
+    first, second = finished_run(run), RunFolder(out)
+    config, recorded = first.read_config(), first.read_json("config.json")
+    assert config is not None, "a finished run has its config"
+    if config.task is None:
+        raise InputError(f"{first.path} was trained on data in memory; it cannot be done again")
+    config = dataclasses.replace(
+        config, weights_sha256="", task=_beside_the_run(config.task, first.path)
+    )
+    processes = recorded.get("processes") or {}
+    launch(
+        config,
+        second.path,
+        devices=processes.get("devices", 1),
+        num_nodes=processes.get("num_nodes", 1),
+        accelerator=processes.get("accelerator", "auto"),
+        threads=processes.get("threads", 0),
+        watch=partial(watch, mode=mode),
+    )
+    return _compared(first, second, config)
+
+
+def _compared(first: RunFolder, second: RunFolder, config: RunConfig) -> Repetition:
+    old, new = (folder.load_tensors("model.safetensors") for folder in (first, second))
+    if old.keys() == new.keys() and all(old[name].equal(new[name]) for name in old):
+        return Repetition(len(old), same=True)
+    results = [folder.read_result() for folder in (first, second)]
+    was, now = (result["last"] for result in results if result is not None)
+    figures = {name: (was[name], now.get(name, float("nan"))) for name in was}
+    then, today = (folder.read_json("config.json") for folder in (first, second))
+    return Repetition(len(old), False, tuple(_causes(then, today, config)), figures)
+
+
+def _causes(then: Mapping[str, Any], now: Mapping[str, Any], config: RunConfig) -> list[str]:
+    """What is not as it was at the first run: versions, processes, data."""
+    changed = [
+        f"{name} {value} became {now[part].get(name)}"
+        for part in ("versions", "processes")
+        for name, value in (then.get(part) or {}).items()
+        if value != now[part].get(name)
+    ]
+    spec = config.images or config.task
+    if config.data_sha256 and spec and data_sha256(spec) != config.data_sha256:
+        changed.append("the data have changed")
+    return changed
+
+
+def _beside_the_run(spec: DataSpec, folder: Path) -> DataSpec:
+    """The task with the features that `adapt --features` wrote into the run's folder, also where
+    the run has been copied or moved since."""
+    paths = {name: getattr(spec, name) or "" for name in ("source", "target", "data")}
+    beside = {name: folder.absolute() / Path(path).name for name, path in paths.items() if path}
+    found: dict[str, Any] = {
+        name: str(file)
+        for name, file in beside.items()
+        if file.is_file() and file.name.startswith("features-") and not Path(paths[name]).exists()
+    }
+    return dataclasses.replace(spec, **found)

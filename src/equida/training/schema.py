@@ -1,0 +1,114 @@
+"""The schema of what a run stores, and the one step that brings older files up to date."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from equida.errors import InputError
+
+SCHEMA = 1
+"""The number that config.json and result.json carry; files without one are of schema 0."""
+
+Kind = Literal["config.json", "result.json"]
+
+
+def migrate(stored: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
+    """The content of a stored file in the present schema, whatever version of equida wrote it.
+
+    Every reader of config.json, result.json and of the config inside a checkpoint goes through
+    this function; the rest of the code knows the present schema only.
+
+    Args:
+        stored: the parsed file.
+        kind: which file it is.
+
+    Raises:
+        InputError: a newer version of equida wrote the file, or it is not such a file at all.
+
+    >>> migrate({"initial": "runs/first", "backbone": "lenet"}, "config.json")["from_run"]
+    'runs/first'
+    """
+    if not isinstance(stored, Mapping):
+        raise InputError(f"{kind} holds {type(stored).__name__}; expected the record of a run")
+    schema = stored.get("schema", 0)
+    if not isinstance(schema, int) or not 0 <= schema <= SCHEMA:
+        raise InputError(
+            f"{kind} has schema {schema!r}, but this version of equida reads schemas up to"
+            f" {SCHEMA}; install a newer version"
+        )
+    values = dict(stored)
+    for number in range(schema, SCHEMA):
+        values = STEPS[number][kind](values)
+    return values | {"schema": SCHEMA}
+
+
+def _config_from_0(values: dict[str, Any]) -> dict[str, Any]:
+    """Schema 0 had other names for two fields and did not store the recipe's name."""
+    renamed = {"initial": "from_run", "extractor": "feature_origin"}
+    values = {renamed.get(name, name): value for name, value in values.items()}
+    if "recipe" in values:
+        name = _recipe_name(values["recipe"], str(values.get("backbone", "none")))
+        values.setdefault("recipe_name", name)
+        values.setdefault("recipe_changes", _recipe_changes(values, name))
+    return values
+
+
+def _result_from_0(values: dict[str, Any]) -> dict[str, Any]:
+    """Schema 0 left the recipe's name and the digests to config.json."""
+    return {"recipe_name": "", "data_sha256": "", "weights_sha256": ""} | values
+
+
+# The recipes of schema 0. They are frozen here, as the registered recipes may change.
+_FEATURES: dict[str, Any] = {
+    "iterations": 1000, "batch_size": 36, "learning_rate": 1e-3, "head_multiplier": 10.0,
+    "momentum": 0.9, "weight_decay": 1e-3, "gamma": 1e-3, "power": 0.75, "label_smoothing": 0.0,
+    "warm_up": 0.1, "bottleneck": 256, "bottleneck_norm": True, "bottleneck_relu": True,
+    "dropout": 0.5, "init": "torch", "freeze": "", "holdout": 0.0, "clip": 0.0, "accumulate": 1,
+    "precision": "32-true", "channels_last": False, "compile": False, "evaluate_every": 200,
+    "log_every": 50, "keep": "last", "workers": 0, "eval_batch_size": 256, "ten_crop": False,
+}  # fmt: skip
+RECIPES_OF_SCHEMA_0: dict[str, dict[str, Any]] = {
+    "features": _FEATURES,
+    "paper": _FEATURES
+    | {"iterations": 6004, "warm_up": 0.0, "bottleneck": 0, "dropout": 0.0, "init": "kaiming"}
+    | {"evaluate_every": 500, "workers": 4, "channels_last": True, "eval_batch_size": 64},
+    "digits": _FEATURES
+    | {"iterations": 800, "learning_rate": 1e-2, "head_multiplier": 1.0, "weight_decay": 5e-4}
+    | {"bottleneck": 128, "dropout": 0.0, "channels_last": True, "evaluate_every": 100},
+}
+TELLING = ("init", "warm_up", "dropout", "head_multiplier")
+"""The fields by which the recipes of schema 0 are told apart."""
+RATES_OF_SCHEMA_0 = {
+    ("office31", "A", "D"): 3e-4,
+    ("office31", "D", "W"): 3e-4,
+    ("office31", "W", "D"): 3e-4,
+    ("visda2017", "Synthetic", "Real"): 3e-4,
+}
+"""The learning rates that the recipe "paper" had on some tasks."""
+
+
+def _recipe_name(recipe: Mapping[str, Any], backbone: str) -> str:
+    """The recipe that the run most likely had: the backbone's, unless another one fits better."""
+    usual = {"none": "features", "lenet": "digits"}.get(backbone, "paper")
+
+    def fit(name: str) -> tuple[int, bool]:
+        values = RECIPES_OF_SCHEMA_0[name]
+        return sum(recipe.get(field) == values[field] for field in TELLING), name == usual
+
+    return max(RECIPES_OF_SCHEMA_0, key=fit)
+
+
+def _recipe_changes(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The fields of the recipe that the user had most likely set."""
+    known = dict(RECIPES_OF_SCHEMA_0[name])
+    task = config.get("task") or {}
+    place = tuple(task.get(key) for key in ("benchmark", "source", "target"))
+    if name == "paper" and place in RATES_OF_SCHEMA_0:
+        known["learning_rate"] = RATES_OF_SCHEMA_0[place]
+    recipe = config["recipe"].items()
+    return {field: value for field, value in recipe if value != known.get(field)}
+
+
+STEPS: dict[int, dict[Kind, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    0: {"config.json": _config_from_0, "result.json": _result_from_0},
+}
+"""By schema number, how each file of that schema becomes one of the next."""

@@ -1,0 +1,106 @@
+"""Mistakes on the command line are one line, made from tyro's data and not from its text."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+import tyro
+
+from equida.cli._parse import parse
+from equida.errors import InputError
+
+
+@dataclass
+class Group:
+    """A group of flags inside a verb."""
+
+    batch_size: int = 3
+
+
+@dataclass
+class Arguments:
+    """A verb.
+
+    equida verb one
+    equida verb two
+    """
+
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
+    seed: int = 0
+    rate: float = 1.0
+    limit: int | None = None
+    shape: Literal["rich", "md"] = "rich"
+    from_: Annotated[str, tyro.conf.arg(name="from")] = ""
+    group: Annotated[Group, tyro.conf.OmitArgPrefixes] = field(default_factory=Group)
+
+
+GOOD = ["r", "--out", "o"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "missing: RUN, --out"),
+        (["r"], "missing: --out"),
+        ([*GOOD, "--sed", "1"], "unrecognized options: --sed, 1; did you mean --seed?"),
+        ([*GOOD, "--batch-sise=1"], "did you mean --batch-size?"),
+        ([*GOOD, "--form", "x"], "did you mean --from?"),
+        ([*GOOD, "--zzzzzz"], "unrecognized options: --zzzzzz; see equida verb --help"),
+        ([*GOOD, "--seed", "one"], "--seed is 'one'; it must be a whole number"),
+        ([*GOOD, "--seed", "1.5"], "--seed is 1.5; it must be a whole number"),
+        ([*GOOD, "--rate", "fast"], "--rate is 'fast'; it must be a finite number"),
+        ([*GOOD, "--shape", "tex"], "--shape is 'tex'; it must be one of rich, md"),
+        ([*GOOD, "--seed"], "--seed has no value; give it one"),
+        ([*GOOD, "--batch-size", "x"], "--batch-size is 'x'; it must be a whole number"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(Arguments, "verb", argv)
+    message = str(caught.value)
+    assert said in message
+    assert message.endswith("; see equida verb --help")
+    assert "\n" not in message
+    assert capsys.readouterr() == ("", "")
+
+
+def test_good_arguments_fill_the_dataclass() -> None:
+    argv = [*GOOD, "--seed", "1e2", "--from", "x", "--limit", "7", "--batch-size", "5"]
+    expected = Arguments("r", Path("o"), 100, limit=7, from_="x", group=Group(5))
+    assert parse(Arguments, "verb", argv) == expected
+
+
+def test_each_command_of_the_help_has_a_line_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parse(Arguments, "verb", ["--help"])
+    assert stop.value.code == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert {"equida verb one", "equida verb two"} <= set(lines)
+
+
+@pytest.mark.parametrize("lost", ["module", "attribute"])
+def test_another_release_of_tyro_prints_its_own_message(
+    lost: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import tyro._errors
+
+    if lost == "module":
+        monkeypatch.delattr(tyro, "_errors")
+        monkeypatch.setitem(sys.modules, "tyro._errors", None)
+    else:
+
+        def broken(*_: Any) -> str:
+            raise AttributeError
+
+        monkeypatch.setattr("equida.cli._parse._one_line", broken)
+    with pytest.raises(SystemExit) as stop:
+        parse(Arguments, "verb", [*GOOD, "--sed", "1"])
+    assert stop.value.code == 2
+    assert "--sed" in capsys.readouterr().err

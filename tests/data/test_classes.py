@@ -1,0 +1,94 @@
+"""Class names that are nearly the same are refused, whatever way the data come in."""
+
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from equida.data import (
+    ArrayDomain,
+    array_domain,
+    feature_domain,
+    image_folder,
+    image_list,
+    load_domain,
+    make_task,
+)
+from equida.data.classes import check_class_names, match_classes
+from equida.errors import InputError
+
+TWINS = ["Mug", "pen", "mug"]
+
+
+def _arrays(folder: Path) -> object:
+    return array_domain(np.zeros((3, 2)), [0, 1, 2], classes=TWINS, name="shop")
+
+
+def _named_arrays(folder: Path) -> object:
+    return array_domain(np.zeros((3, 2)), TWINS, name="shop")
+
+
+def _unlabelled_arrays(folder: Path) -> object:
+    return array_domain(np.zeros((3, 2)), classes=TWINS, name="shop")
+
+
+def _npz(folder: Path) -> object:
+    np.savez(folder / "f.npz", X=np.zeros((3, 2)), y=np.arange(3), classes=np.array(TWINS))
+    return feature_domain(folder / "f.npz")
+
+
+def _benchmark_npz(folder: Path) -> object:
+    np.savez(folder / "f.npz", A_x=np.zeros((3, 2)), A_y=np.arange(3), classes=np.array(TWINS))
+    return load_domain("office31", "A", folder / "f.npz")
+
+
+def _safetensors(folder: Path) -> object:
+    arrays = {"features": np.zeros((3, 2)), "labels": np.arange(3)}
+    metadata = {"equida": '{"classes": ["Mug", "pen", "mug"]}'}
+    save_file(arrays, folder / "f.safetensors", metadata=metadata)
+    return feature_domain(folder / "f.safetensors")
+
+
+def _files(folder: Path) -> Path:
+    for name in TWINS:
+        (folder / name).mkdir()
+        (folder / name / "1.jpg").touch()
+    return folder
+
+
+def _list(folder: Path) -> object:
+    _files(folder)
+    (folder / "l.txt").write_text("Mug/1.jpg 0\npen/1.jpg 1\nmug/1.jpg 2\n")
+    return image_list(folder / "l.txt")
+
+
+def _domain_made_by_hand(folder: Path) -> object:
+    source = ArrayDomain(np.zeros((3, 2)), name="shop", classes=TWINS, labels=[0, 1, 2])
+    return make_task(source, array_domain(np.zeros((1, 2)), name="desk"))
+
+
+@pytest.mark.parametrize(
+    "way_in",
+    [
+        _arrays, _named_arrays, _unlabelled_arrays, _npz, _benchmark_npz, _safetensors, _list,
+        lambda folder: image_folder(_files(folder)), _domain_made_by_hand,
+    ],
+)  # fmt: skip
+def test_every_way_in_refuses_classes_that_differ_only_in_case(
+    way_in: Callable[[Path], object], tmp_path: Path
+) -> None:
+    said = "classes 'Mug' and 'mug' differ only in case; merge or rename one"
+    with pytest.raises(InputError, match=said):
+        way_in(tmp_path)
+
+
+def test_names_that_only_look_different_to_a_machine() -> None:
+    one, other = (unicodedata.normalize(form, "café") for form in ("NFC", "NFD"))
+    with pytest.raises(InputError, match="differ only in how their accents are stored"):
+        check_class_names([one, other], "photos")
+    with pytest.raises(InputError, match="photos: class 'mug' is listed twice"):
+        check_class_names(["mug", "mug"], "photos")
+    assert match_classes([other, "TEA"], ["tea", one], "photos") == [1, 0]

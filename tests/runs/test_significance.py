@@ -1,0 +1,48 @@
+"""Paired tests, against scipy's own and against counting."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equida.runs.significance import FEWEST_PAIRS, paired_test
+
+
+def test_the_interval_and_p_are_those_of_scipys_own_tests() -> None:
+    generator = np.random.default_rng(0)
+    first, second = generator.normal(0.6, 1, 18), generator.normal(0, 1, 18)
+    test = paired_test((first - second).tolist())
+    expected = stats.ttest_rel(first, second).confidence_interval(0.95)
+    assert test.interval == pytest.approx((expected.low, expected.high))
+    assert test.p == pytest.approx(stats.wilcoxon(first, second).pvalue)
+    assert test.difference == pytest.approx(np.mean(first - second))
+
+
+def test_a_claim_is_decided_only_by_enough_pairs_of_one_sign() -> None:
+    clear = [1.0, 1.2, 0.9, 1.1, 1.3, 0.8]
+    assert paired_test(clear).outcome == "holds"
+    assert paired_test([-value for value in clear]).outcome == "does not hold"
+    assert paired_test(clear, downward=True).outcome == "does not hold"
+    assert paired_test([-value for value in clear], downward=True).outcome == "holds"
+    assert paired_test(clear[:5]).outcome == "too few pairs"
+    # With ties, p may come from an approximation that is too small for five pairs.
+    assert paired_test([1.0] * 5).outcome == "too few pairs"
+    assert paired_test([1.0, -1.0, 2.0, -2.0, 0.5, -0.4]).outcome == "undecided"
+    assert paired_test([1.0]).outcome == "too few pairs"
+    assert paired_test([0.0] * 6).outcome == "undecided"
+
+
+def smallest_p(pairs: int) -> float:
+    """Of all signs that n distinct ranks can have, the share as extreme as all of one sign."""
+    ranks = range(1, pairs + 1)
+    sums = [
+        sum(rank for rank, sign in zip(ranks, signs, strict=True) if sign)
+        for signs in itertools.product((False, True), repeat=pairs)
+    ]
+    return 2 * sums.count(0) / len(sums)
+
+
+def test_six_pairs_are_the_fewest_that_can_decide() -> None:
+    assert smallest_p(FEWEST_PAIRS - 1) == 0.0625
+    assert smallest_p(FEWEST_PAIRS) == 0.03125

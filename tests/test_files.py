@@ -1,0 +1,121 @@
+"""Files are written whole or not at all, and two processes never work in one folder."""
+
+import errno
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from equida.errors import InputError
+from equida.files import file_sha256, locked, open_atomic, write_atomic, write_errors
+
+
+@pytest.mark.parametrize("content", ["ä\n", b"\xc3\xa4\n", memoryview(b"\xc3\xa4\n")])
+def test_the_content_is_written_as_it_is(tmp_path: Path, content: str | bytes | memoryview) -> None:
+    write_atomic(tmp_path / "a.txt", content)
+    assert (tmp_path / "a.txt").read_bytes() == b"\xc3\xa4\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("old")
+
+    def interrupted() -> None:
+        with open_atomic(file) as stream:
+            stream.write(b"half of the n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert file.read_text() == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_the_content_is_on_the_disk_before_it_has_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, seen = tmp_path / "a.txt", []
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append(file.exists()))
+    write_atomic(file, "new")
+    assert seen == [False]
+
+
+def test_a_full_disk_is_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "a.txt").write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    said = f"cannot write into {tmp_path}: No space left on device; free some space and start again"
+    with pytest.raises(InputError) as error:
+        write_atomic(tmp_path / "a.txt", "new")
+    assert str(error.value) == said
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot write into .*gone: .*; choose another folder"):
+        write_atomic(tmp_path / "gone" / "a.txt", "new")
+
+
+def test_only_errors_of_the_system_are_translated(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), write_errors(tmp_path):
+        raise KeyError("mine")
+
+
+def test_a_folder_is_locked_for_everybody_else(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "run"
+    with locked(folder):
+        said = f"another process is at work in {folder}; wait for it, or choose another folder"
+        with pytest.raises(InputError) as error, locked(folder):
+            raise AssertionError("two at once")
+        assert str(error.value) == said
+    with locked(folder):
+        pass
+
+
+def test_waiting_ends_when_the_other_one_is_done(tmp_path: Path) -> None:
+    entered, order = threading.Event(), []
+
+    def second() -> None:
+        entered.set()
+        with locked(tmp_path, wait=True):
+            order.append("second")
+
+    with locked(tmp_path):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert entered.wait(10)
+        order.append("first")
+    thread.join(10)
+    assert order == ["first", "second"]
+
+
+def test_the_lock_of_a_killed_process_does_not_block(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from equida.files import locked\n"
+        "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match="another process is at work"), locked(tmp_path):
+            pass
+        process.send_signal(signal.SIGKILL)
+    with locked(tmp_path):
+        pass
+
+
+def test_the_digest_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"abc")
+    assert file_sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()

@@ -1,0 +1,145 @@
+"""What a run opens and loads: once, and it is handed on."""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from torch import nn
+
+import equida
+from equida.cli import main
+from equida.models import backbone as backbones
+from equida.models.backbone import Backbone
+from equida.training import plan as plans
+from equida.training.build import SeededBackbone
+from equida.training.estimate import estimate
+from equida.training.plan import AdaptRequest, Remarks, make_plan
+from equida.training.recipe import Recipe
+
+NETWORK = """
+import torch
+from torch import nn
+
+def net():
+    module = nn.Sequential(
+        nn.Conv2d(3, 4, 5, 4), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    module.input_size = (3, 32, 32)
+    return module
+"""
+FLAGS = ["--backbone", "plan_network:net", "--iterations", "2", "--batch-size", "4"]
+FLAGS += ["--evaluate-every", "2", "--workers", "0", "--quiet"]
+
+
+@pytest.fixture
+def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folders a and b with two classes, and a network whose weights depend on the seed."""
+    random = np.random.default_rng(0)
+    for domain in ("a", "b"):
+        for name in ("mug", "pen"):
+            (tmp_path / domain / name).mkdir(parents=True)
+            for number in range(3):
+                pixels = random.integers(0, 255, (36, 36, 3), np.uint8)
+                Image.fromarray(pixels).save(tmp_path / domain / name / f"{number}.jpg")
+    (tmp_path / "plan_network.py").write_text(NETWORK)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often a task was opened, and each backbone loaded."""
+    counted: Counter[str] = Counter()
+    open_task, factory = vars(plans)["open_task"], backbones._from_factory
+
+    def opened(spec: Any, *rest: Any) -> Any:
+        counted[f"task {Path(spec.target).name}"] += 1
+        return open_task(spec, *rest)
+
+    def loaded(name: str, *rest: Any) -> Backbone:
+        counted[f"backbone {name}"] += 1
+        return factory(name, *rest)
+
+    monkeypatch.setattr(plans, "open_task", opened)
+    monkeypatch.setattr("equida.training.launch.open_task", opened)
+    monkeypatch.setattr(backbones, "_from_factory", loaded)
+    return counted
+
+
+def test_a_run_on_images_opens_and_loads_once(images: Path, calls: Counter[str]) -> None:
+    assert main(["adapt", "-s", "a", "-t", "b", *FLAGS, "-o", "run"]) == 0
+    assert calls == {"task b": 1, "backbone plan_network:net": 1}
+
+
+def test_a_run_on_features_loads_once_for_both_domains(images: Path, calls: Counter[str]) -> None:
+    assert main(["adapt", "-s", "a", "-t", "b", *FLAGS, "-o", "run", "--features"]) == 0
+    expected = {"task b": 1, "task features-1.safetensors": 1, "backbone plan_network:net": 1}
+    assert calls == expected
+
+
+def test_a_finished_run_loads_nothing(images: Path, calls: Counter[str]) -> None:
+    argv = ["adapt", "-s", "a", "-t", "b", *FLAGS, "-o", "run"]
+    assert main(argv) == 0
+    calls.clear()
+    assert main(argv) == 0
+    assert calls == {"task b": 1}
+
+
+def test_a_backbone_that_is_handed_on_changes_nothing(images: Path) -> None:
+    """Random layers and the head start as they would without an estimate of the time."""
+    fields = {"iterations": 2, "batch_size": 4, "evaluate_every": 2, "workers": 0}
+    options: dict[str, Any] = {"backbone": "plan_network:net", "recipe_params": fields, "seed": 3}
+    request = AdaptRequest("a", "b", **options)
+    said: list[str] = []
+    plan = make_plan(request, Remarks(said.append, advise=True))
+    if not torch.cuda.is_available():
+        assert plan.backbone is not None
+        assert said[0].startswith("no GPU: training plan_network:net takes about ")
+    assert make_plan(request).backbone is None
+    advised = equida.adapt("a", "b", out="advised", progress=True, **options)
+    silent = equida.adapt("a", "b", out="silent", progress=False, **options)
+    weights = [load_file(run.path / "model.safetensors") for run in (advised, silent)]
+    assert all(weights[1][name].equal(value) for name, value in weights[0].items())
+
+
+def test_weights_are_recorded_by_their_digest_and_found_elsewhere(
+    images: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save(backbones.load_backbone("plan_network:net").module.state_dict(), "w.pth")
+    argv = ["adapt", "-s", "a", "-t", "b", *FLAGS, "-o", "run"]
+    assert main([*argv, "--weights", "w.pth"]) == 0
+    config = equida.load_run("run").config
+    assert config.weights == str(images / "w.pth")
+    assert config.weights_sha256 == hashlib.sha256((images / "w.pth").read_bytes()).hexdigest()
+    (images / "w.pth").rename(images / "moved.pth")
+    capsys.readouterr()
+    assert main([*argv, "--weights", "moved.pth"]) == 0
+    assert "is finished already" in capsys.readouterr().err
+    torch.save(backbones.load_backbone("plan_network:net").module.state_dict(), "other.pth")
+    assert main([*argv, "--weights", "other.pth"]) == 2
+    assert "finished run of another configuration" in capsys.readouterr().err
+
+
+def test_an_estimate_leaves_the_backbone_as_it_was() -> None:
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 5))
+    module.eval()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    known = Backbone(module, "toy", 5, (0.5,) * 3, (0.5,) * 3, (3, 8, 8), "", "random")
+    times = estimate(known, 10, Recipe(iterations=5))
+    assert times.fine_tuning > 0
+    assert all(module.state_dict()[name].equal(value) for name, value in before.items())
+    assert not module.training
+    assert all(parameter.grad is None for parameter in module.parameters())
+
+
+def test_a_seeded_backbone_is_the_one_that_the_run_would_load(images: Path) -> None:
+    first, second = (SeededBackbone.load("plan_network:net", None, 5) for _ in range(2))
+    assert first.backbone.weights_sha256 == second.backbone.weights_sha256
+    assert first.rng_state.equal(second.rng_state)

@@ -1,0 +1,174 @@
+"""Runs of the version before files had a schema: read, predicted with, exported, resumed."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+import equida
+from equida.cli import main
+from equida.errors import InputError
+from equida.models.weights import wheel_file
+from equida.runs.read import Run, load_run, read_runs
+from equida.training.config import RunConfig
+from equida.training.folder import RunFolder
+from equida.training.recipe import Recipe
+from equida.training.schema import SCHEMA, migrate
+
+
+def flags_of(config: RunConfig) -> list[str]:
+    """The flags of `equida adapt` that ask for a run on rows again."""
+    assert config.task is not None
+    words = ["--from", config.from_run] if config.from_run else ["-s", config.task.source]
+    words += ["-t", config.task.target, "--method", config.method, "--seed", str(config.seed)]
+    for field in dataclasses.fields(Recipe):
+        value = getattr(config.recipe, field.name)
+        text = {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+        words += [f"--{field.name.replace('_', '-')}", text] if text else []
+    for name, value in config.overrides.items():
+        words += [f"--{name.replace('.', '-').replace('_', '-')}", str(value)]
+    return [*words, "--quiet"]
+
+
+def stored(folder: Path, name: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads((folder / name).read_text())
+    return values
+
+
+def test_all_runs_of_version_0_are_read(runs_of_version_0: Path) -> None:
+    runs = {run.path.name: run for run in read_runs(runs_of_version_0 / "runs")}
+    assert len(runs) == 4 + 1 + 12 + 1
+    assert runs["adapt_nsm"].config.overrides == {"trade_off": 1.5}
+    assert runs["adapt_source_free"].config.from_run == str(runs_of_version_0 / "runs/adapt_nsm")
+    origin = runs["adapt_features"].config.feature_origin
+    assert origin is not None
+    assert origin.backbone == "tf_efficientnet_lite0"
+    assert runs["unfinished"].result is None
+    for run in runs.values():
+        if run.result is None:
+            continue
+        written = stored(run.path, "result.json")
+        assert run.accuracy == written["last"]["accuracy"]
+        assert run.picks["oracle"].uses_target_labels
+        assert run.picks["bnm"].step == written["picks"]["bnm"]["step"]
+        assert len(run.predictions.samples) == len(run.predictions.probs)
+
+
+def test_the_recipe_of_version_0_is_inferred_once(runs_of_version_0: Path) -> None:
+    """By the backbone, unless the values are clearly another recipe's."""
+    runs = runs_of_version_0 / "runs"
+    names = {run.config.recipe_name for run in read_runs(runs / "bench")}
+    assert names == {"features"}
+    assert {run.config.recipe_name for run in read_runs(runs / "bench_paper")} == {"paper"}
+    bare = {"method": "nsm", "recipe": {}}
+    for backbone, name in (("none", "features"), ("lenet", "digits"), ("resnet50", "paper")):
+        assert migrate(bare | {"backbone": backbone}, "config.json")["recipe_name"] == name
+
+
+@pytest.mark.parametrize("name", ["adapt_nsm", "adapt_composed", "adapt_source_free"])
+def test_runs_of_version_0_predict_and_export(name: str, runs_of_version_0: Path) -> None:
+    run = equida.load_run(runs_of_version_0 / "runs" / name)
+    said = run.predict(f"{runs_of_version_0}/toy.npz:b")
+    kept = run.predictions
+    assert said.paths == kept.samples
+    np.testing.assert_allclose(said.probs, kept.probs.numpy(), atol=1e-6)
+    out = run.export(runs_of_version_0 / "export", onnx=False)
+    assert stored(out, "model.json")["classes"] == list(run.classes)
+
+
+@pytest.mark.skipif(wheel_file("tf_efficientnet_lite0") is None, reason="needs the weight wheel")
+def test_a_run_on_features_of_version_0_predicts_images(runs_of_version_0: Path) -> None:
+    from PIL import Image
+
+    image = runs_of_version_0 / "image.jpg"
+    Image.fromarray(np.full((40, 40, 3), 90, np.uint8)).save(image)
+    run = equida.load_run(runs_of_version_0 / "runs" / "adapt_features")
+    assert run.predict(image).labels[0] in run.classes
+    rows = run.predict(run.path / "features-1.safetensors")
+    np.testing.assert_allclose(rows.probs, run.predictions.probs.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adapt_nsm", "adapt_composed", "adapt_source_free"])
+def test_the_same_arguments_find_it_finished(
+    name: str, runs_of_version_0: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = runs_of_version_0 / "runs" / name
+    config = load_run(out).config
+    before = (out / "result.json").read_bytes()
+    assert main(["adapt", *flags_of(config), "--out", str(out)]) == 0
+    assert "is finished already" in capsys.readouterr().err
+    assert (out / "result.json").read_bytes() == before
+
+
+def test_an_unfinished_run_of_version_0_is_resumed_bit_for_bit(runs_of_version_0: Path) -> None:
+    out = runs_of_version_0 / "runs" / "unfinished"
+    steps = [line["step"] for line in RunFolder(out).read_log()]
+    assert main(["adapt", *flags_of(load_run(out).config), "--out", str(out)]) == 0
+    weights, expected = (
+        load_file(out / "model.safetensors"),
+        load_file(out / "expected.safetensors"),
+    )
+    assert weights.keys() == expected.keys()
+    for tensor, value in expected.items():
+        assert weights[tensor].equal(value)
+    assert [line["step"] for line in RunFolder(out).read_log()][: len(steps)] == steps
+    assert stored(out, "config.json")["schema"] == SCHEMA
+
+
+@pytest.fixture
+def finished(runs_of_version_0: Path) -> Run:
+    """A run that this version has made."""
+    toy = f"{runs_of_version_0}/toy.npz"
+    small = {"iterations": 4, "batch_size": 8, "bottleneck": 4}
+    out = runs_of_version_0 / "new"
+    return equida.adapt(f"{toy}:a", f"{toy}:b", recipe_params=small, out=out)
+
+
+def test_what_is_stored_carries_schema_recipe_and_digests(finished: Run) -> None:
+    config, result = (stored(finished.path, f"{name}.json") for name in ("config", "result"))
+    for values in (config, result):
+        assert values["schema"] == 1
+        assert values["recipe_name"] == "features"
+        assert len(values["data_sha256"]) == 64
+        assert values["weights_sha256"] == ""
+
+
+@pytest.mark.parametrize("name", ["config.json", "result.json"])
+def test_a_newer_schema_is_one_line(name: str, finished: Run) -> None:
+    values = stored(finished.path, name) | {"schema": 2}
+    (finished.path / name).write_text(json.dumps(values))
+    expected = f"{name} has schema 2, but this version of equida reads schemas up to 1; install"
+    with pytest.raises(InputError, match=expected) as caught:
+        load_run(finished.path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"colour": "blue"}, "config.json has a field 'colour' that this version"),
+        ({"recipe": {"speed": 1}}, "config.json is not the record of a run: .*'speed'"),
+        ({"task": 7}, "config.json is not the record of a run"),
+    ],
+)
+def test_an_unknown_field_is_one_line(change: dict[str, Any], said: str, finished: Run) -> None:
+    values = stored(finished.path, "config.json") | change
+    (finished.path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match=said) as caught:
+        load_run(finished.path)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_by_digest_stay_those_of_version_0(runs_of_version_0: Path) -> None:
+    """Folders of a comparison end in a digest of the config: runs made then are found again."""
+    import hashlib
+
+    for run in read_runs(runs_of_version_0 / "runs" / "bench"):
+        assert run.config.task is not None
+        spec = dataclasses.replace(run.config.task, data=None)
+        line = dataclasses.replace(run.config, task=spec, weights_sha256="").digest()
+        assert run.path.name.endswith(hashlib.sha256(line.encode()).hexdigest()[:10])
