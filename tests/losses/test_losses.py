@@ -118,6 +118,51 @@ def test_finite_value_and_gradient(name: str, dtype: torch.dtype, case: str) -> 
     assert gradient.isfinite().all()
 
 
+def one_hot_beyond_the_range(dtype: torch.dtype) -> Tensor:
+    """Rows of the largest numbers of a dtype: their differences are larger than any number."""
+    largest = torch.finfo(dtype).max
+    rows = torch.full((8, 5), -largest, dtype=dtype)
+    rows[torch.arange(8), torch.arange(8) % 5] = largest
+    rows[0, 1] = largest * 0.5  # far below the largest of its row, as everything else is
+    return rows
+
+
+@every_form
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_rows_whose_spread_exceeds_the_range_of_their_dtype(name: str, dtype: torch.dtype) -> None:
+    """They are one-hot, so that value and gradient are those of rows of 0 and 2000."""
+    logits = one_hot_beyond_the_range(dtype).requires_grad_()
+    value = loss_of(name)(logits)
+    (gradient,) = torch.autograd.grad(value, logits)
+    moderate = (torch.eye(5, dtype=torch.float64)[torch.arange(8) % 5] * 2000).requires_grad_()
+    expected = loss_of(name)(moderate)
+    (expected_gradient,) = torch.autograd.grad(expected, moderate)
+    torch.testing.assert_close(value.double(), expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(gradient.double(), expected_gradient, rtol=1e-5, atol=1e-6)
+
+
+@every_form
+def test_ties_at_the_largest_numbers(name: str) -> None:
+    """Where the largest logits of a row are equal, its gradient is that of the same tie at 2000."""
+    largest = torch.finfo(torch.float32).max
+    tied = torch.tensor([[1.0, 1, -1, -1, -1], [-1, 1, -1, -1, -1], [1, 1, 1, 1, 1]])
+    outcomes = []
+    for scale in (largest, 1000.0):
+        logits = (tied * scale).requires_grad_()
+        value = loss_of(name)(logits)
+        outcomes.append((value, *torch.autograd.grad(value, logits)))
+    assert all(tensor.isfinite().all() for tensor in outcomes[0])
+    torch.testing.assert_close(outcomes[0], outcomes[1], rtol=1e-5, atol=1e-6)
+
+
+def test_mcc_with_a_low_temperature() -> None:
+    logits = (torch.eye(5)[torch.arange(8) % 5] * 1e38).requires_grad_()
+    value = mcc(logits, temperature=0.1)
+    (gradient,) = torch.autograd.grad(value, logits)
+    assert value == 0.0
+    assert gradient.isfinite().all()
+
+
 @every_form
 def test_float64_stays_float64(name: str) -> None:
     logits = random_logits(6, 5).requires_grad_()

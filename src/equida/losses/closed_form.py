@@ -25,6 +25,16 @@ def checked(logits: Tensor) -> Tensor:
     return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
 
 
+def log_probabilities(logits: Tensor) -> Tensor:
+    """The log-softmax of `logits`, finite wherever they are.
+
+    The difference of two finite logits can be larger than any number of their dtype, and 0 times
+    the infinity that it becomes is not a number. An eighth of the range leaves room for a sum of
+    two such logarithms and a prior.
+    """
+    return logits.log_softmax(1).clamp_min(torch.finfo(logits.dtype).min / 8)
+
+
 def in_range(name: str, value: float, low: float, high: float) -> None:
     """A ValueError unless low <= value <= high; NaN is outside every range."""
     if not low <= value <= high:

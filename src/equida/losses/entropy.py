@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from equida.losses.closed_form import checked, positive
+from equida.losses.closed_form import checked, log_probabilities, positive
 
 
 def entropy(logits: Tensor) -> Tensor:
@@ -16,7 +16,7 @@ def entropy(logits: Tensor) -> Tensor:
     >>> entropy(torch.zeros(3, 4))
     tensor(1.3863)
     """
-    return _row_entropy(checked(logits).log_softmax(1)).mean()
+    return _row_entropy(log_probabilities(checked(logits))).mean()
 
 
 def information_maximization(logits: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ def information_maximization(logits: Tensor) -> Tensor:
     >>> information_maximization(torch.eye(4) * 50)
     tensor(-1.3863)
     """
-    log_probs = checked(logits).log_softmax(1)
+    log_probs = log_probabilities(checked(logits))
     log_mean = log_probs.logsumexp(0, keepdim=True) - math.log(log_probs.shape[0])
     return _row_entropy(log_probs).mean() - _row_entropy(log_mean).sum()
 
@@ -49,7 +49,9 @@ def mcc(logits: Tensor, temperature: float = 2.5) -> Tensor:
     tensor(0.7500)
     """
     positive("temperature", temperature)
-    probs = (checked(logits) / temperature).softmax(1)
+    logits = checked(logits)
+    # Softmax does not see the shift, which keeps the quotient from overflowing.
+    probs = ((logits - logits.detach().amax(1, keepdim=True)) / temperature).softmax(1)
     fixed = probs.detach()
     # The authors' entropy: with a constant inside the logarithm, which only these weights see.
     certainty = 1.0 + (fixed * (fixed + 1e-5).log()).sum(1).exp()

@@ -10,6 +10,7 @@ from equida.losses.closed_form import (
     checked,
     from_closed_form,
     in_range,
+    log_probabilities,
     positive,
     relative_prior,
     through_softmax,
@@ -188,7 +189,7 @@ def _nsm_in_logarithms(
     With R_ij the distribution in proportion to scale_c P_ic P_jc, the gradient of O_r by row i of
     the logits is 2 r sum_j G_ij^r (R_ij - P_i). Costs B^2 C exponentials, in blocks of rows.
     """
-    log_probs = logits.log_softmax(1)
+    log_probs = log_probabilities(logits)
     probs = log_probs.exp()
     scaled = log_probs if scale is None else log_probs + scale.log()
     rows, classes = logits.shape
