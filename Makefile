@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: help install demo test lint type fmt bench clean
+.PHONY: help install demo test attack lint type fmt bench clean
 
 help:
 	@echo "make demo    eleven methods on handwritten digits, the table and the page; no download"
 	@echo "make test    every test, doctests included"
+	@echo "make attack  thousands of damaged files, signals and kills, counted; about half an hour"
 	@echo "make lint    ruff: lint and format, nothing is changed"
 	@echo "make type    mypy --strict"
 	@echo "make fmt     ruff: format and fix"
@@ -33,6 +34,9 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -q
+
+attack: $(STAMP)
+	@$(BIN)/python -m tests.attack
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
