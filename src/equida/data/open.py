@@ -1,15 +1,17 @@
 """Opening data: one domain, a benchmark's domain, or everything that a run's config names."""
 
+import dataclasses
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
-from equida.data.benchmarks import Benchmark, BenchmarkDomain, benchmark
+from equida.data.benchmarks import Benchmark, BenchmarkDomain, OwnBenchmark, benchmark
 from equida.data.checks import Unreadable, check_finite, keep_readable
 from equida.data.classes import match_classes
 from equida.data.domain import ArrayDomain, Domain, DomainT
@@ -24,6 +26,9 @@ from equida.errors import InputError
 from equida.files import file_sha256
 
 LIST_SUFFIXES = (".txt", ".list", ".lst")
+
+ClassRule = Literal["source", "shared"]
+"""The classes of a task: all of the source's, or those of which both domains have samples."""
 
 Place = str | Path | FolderTree
 """A path, or a folder that was looked into before and need not be listed again."""
@@ -45,6 +50,38 @@ class DataSpec:
     """Leave out images that cannot be read, instead of stopping."""
     ignore_target_labels: bool = False
     """The target's folders are not classes: all images below it are used, without labels."""
+    classes: ClassRule = "source"
+    """Which classes the task has where the domains' differ."""
+    own: OwnBenchmark | None = None
+    """The user's data set whose domains `source` and `target` are, as it was found in `data`."""
+
+    @property
+    def data_set(self) -> Benchmark | None:
+        """The data set that the domains belong to; None for two paths."""
+        if self.own is not None:
+            return self.own.benchmark()
+        return None if self.benchmark is None else benchmark(self.benchmark)
+
+    def identity(self) -> dict[str, Any]:
+        """The fields as plain values; those of later versions only where they are in use.
+
+        Names of run folders depend on this form, so that runs made earlier are found again.
+        """
+        first = ("source", "target", "benchmark", "data", "skip_unreadable", "ignore_target_labels")
+        unused = DataSpec("", "")
+        return {
+            name: value
+            for name, value in dataclasses.asdict(self).items()
+            if name in first or value != getattr(unused, name)
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "DataSpec":
+        """The data as a run's record names them."""
+        if not isinstance(stored, Mapping):
+            raise TypeError(f"the data are {type(stored).__name__}, not an object")
+        own = stored.get("own")
+        return cls(**{**stored, "own": None if own is None else OwnBenchmark.from_json(own)})
 
 
 class DataPlaces:

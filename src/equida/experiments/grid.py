@@ -117,7 +117,7 @@ def fingerprint(config: RunConfig) -> str:
     identity = {
         "method": config.method,
         "recipe": dataclasses.asdict(config.recipe),
-        "task": dataclasses.asdict(task),
+        "task": task.identity(),
         "overrides": dict(config.overrides),
         "backbone": config.backbone,
         "weights": None if config.weights_sha256 else config.weights,

@@ -106,12 +106,15 @@ class RunConfig:
                 " know; install the version that wrote it"
             )
         kinds: dict[str, Callable[..., Any]] = {
-            "recipe": Recipe, "task": DataSpec, "images": DataSpec, "feature_origin": FeatureOrigin
+            "recipe": Recipe, "feature_origin": FeatureOrigin
         }  # fmt: skip
         try:
             for name, kind in kinds.items():
                 if values.get(name) is not None:
                     values[name] = kind(**values[name])
+            for name in ("task", "images"):
+                if values.get(name) is not None:
+                    values[name] = DataSpec.from_json(values[name])
             return cls(**values)
         except TypeError as error:
             raise InputError(f"config.json is not the record of a run: {error}") from error
@@ -124,6 +127,9 @@ class RunConfig:
         """
         values = dataclasses.asdict(self)
         del values["recipe_name"], values["recipe_changes"]
+        for name in ("task", "images"):
+            spec: DataSpec | None = getattr(self, name)
+            values[name] = spec.identity() if spec else None
         values["initial"], values["extractor"] = (
             values.pop("from_run"),
             values.pop("feature_origin"),

@@ -10,5 +10,13 @@ from equida.data.benchmarks import office31, office_home, visda2017, digits  # n
 # isort: on
 
 from equida.data.benchmarks.base import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark
+from equida.data.benchmarks.own import OwnBenchmark, OwnDomain
 
-__all__ = ["BENCHMARKS", "Benchmark", "BenchmarkDomain", "benchmark"]
+__all__ = [
+    "BENCHMARKS",
+    "Benchmark",
+    "BenchmarkDomain",
+    "OwnBenchmark",
+    "OwnDomain",
+    "benchmark",
+]

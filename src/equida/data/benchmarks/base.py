@@ -3,11 +3,15 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from equida.data.domain import Domain
 from equida.data.transforms import TrainCrop
 from equida.errors import InputError
 from equida.registry import Registry
+
+if TYPE_CHECKING:
+    from equida.data.benchmarks.own import OwnBenchmark
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,13 @@ class Benchmark:
     """The network that papers train on it; None where no network is customary."""
     learning_rates: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Learning rates of the paper's recipe by task, where they differ from the recipe's own."""
+    own: "OwnBenchmark | None" = None
+    """What a run's record keeps of a data set that was found on disk; None for registered ones."""
+
+    @property
+    def registered_name(self) -> str | None:
+        """The name under which it is registered; None for a data set that was found on disk."""
+        return None if self.own else self.name
 
     @property
     def display_classes(self) -> tuple[str, ...]:
