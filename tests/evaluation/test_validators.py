@@ -1,18 +1,53 @@
-"""Each score against its definition, written out in numpy."""
+"""Each score against its definition, written out in numpy or taken from scikit-learn."""
+
+import dataclasses
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from equida.evaluation import validators
+from equida.errors import InputError
+from equida.evaluation.predictions import DomainPredictions, InputRows
+from equida.evaluation.validators import VALIDATORS, Need, validator
+
+CLASSES = 5
 
 
 @pytest.fixture(params=[(30, 5), (4, 9)], ids=["tall", "wide"])
 def log_probs(request: pytest.FixtureRequest) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     return (3.0 * torch.randn(request.param, generator=generator)).log_softmax(1)
+
+
+def predictions(samples: int, seed: int) -> DomainPredictions:
+    """Predictions of a network that has learned something, with all that a validator may need."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, CLASSES, samples)
+    rows = np.eye(CLASSES, 7)[labels] + 0.6 * random.normal(size=(samples, 7))
+    logits = 2.0 * rows[:, :CLASSES] + 0.5 * random.normal(size=(samples, CLASSES))
+    return DomainPredictions(
+        torch.from_numpy(logits).float().log_softmax(1),
+        torch.from_numpy(labels),
+        torch.from_numpy(rows @ random.normal(size=(7, 4))).float(),
+        InputRows(torch.from_numpy(rows).float()),
+    )
+
+
+@pytest.fixture(scope="module")
+def target() -> DomainPredictions:
+    return predictions(60, 1)
+
+
+@pytest.fixture(scope="module")
+def source() -> DomainPredictions:
+    return predictions(50, 2)
+
+
+def score(name: str, log_probs: Tensor) -> float:
+    return VALIDATORS[name].score(DomainPredictions(log_probs))
 
 
 def probs_of(log_probs: Tensor) -> NDArray[np.float64]:
@@ -25,20 +60,20 @@ def entropy(probs: NDArray[np.float64]) -> float:
 
 def test_entropy(log_probs: Tensor) -> None:
     expected = -np.mean([entropy(row) for row in probs_of(log_probs)])
-    assert validators.negative_entropy(log_probs) == pytest.approx(expected, rel=1e-5)
+    assert score("entropy", log_probs) == pytest.approx(expected, rel=1e-5)
 
 
 def test_information_maximization_is_the_mutual_information(log_probs: Tensor) -> None:
     probs = probs_of(log_probs)
     expected = entropy(probs.mean(0)) - np.mean([entropy(row) for row in probs])
-    assert validators.information_maximization(log_probs) == pytest.approx(expected, rel=1e-5)
+    assert score("information_maximization", log_probs) == pytest.approx(expected, rel=1e-5)
 
 
 def test_nuclear_norm_is_the_sum_of_singular_values(log_probs: Tensor) -> None:
     probs = probs_of(log_probs)
     most = np.sqrt(len(probs) * min(probs.shape))
     expected = np.linalg.svd(probs, compute_uv=False).sum() / most
-    assert validators.nuclear_norm(log_probs) == pytest.approx(expected, rel=1e-6)
+    assert score("bnm", log_probs) == pytest.approx(expected, rel=1e-6)
 
 
 def test_soft_neighbourhood_density(log_probs: Tensor) -> None:
@@ -48,20 +83,120 @@ def test_soft_neighbourhood_density(log_probs: Tensor) -> None:
     for number, row in enumerate(units):
         weights = np.exp(np.delete(units @ row, number) / 0.05)
         entropies.append(entropy(weights / weights.sum()))
-    scored = validators.soft_neighbourhood_density(log_probs)
-    assert scored == pytest.approx(np.mean(entropies), rel=1e-4)
+    assert score("snd", log_probs) == pytest.approx(np.mean(entropies), rel=1e-4)
 
 
 def test_large_sets_are_thinned_evenly() -> None:
     generator = torch.Generator().manual_seed(0)
     many = torch.randn(2500, 4, generator=generator).log_softmax(1)
-    expected = validators.soft_neighbourhood_density(many[::3])
-    assert validators.soft_neighbourhood_density(many) == expected
+    assert score("snd", many) == score("snd", many[::3])
 
 
-def test_certain_predictions_have_finite_scores() -> None:
-    certain = (200.0 * torch.eye(3).repeat(4, 1)).log_softmax(1)
-    known = [validators.VALIDATORS[name].score for name in validators.VALIDATORS]
-    scores = [score(certain) for score in known if score is not None]
-    assert len(scores) == len(known) - 1
-    assert np.isfinite(scores).all()
+def test_source_accuracy_counts_right_predictions(
+    target: DomainPredictions, source: DomainPredictions
+) -> None:
+    assert source.labels is not None
+    expected = np.mean(source.log_probs.numpy().argmax(1) == source.labels.numpy())
+    scored = VALIDATORS["source_accuracy"].score(target, source)
+    assert scored == pytest.approx(expected)
+    assert 0.3 < scored < 1
+
+
+def agreement(target: DomainPredictions) -> float:
+    """Mean over samples of the share of their five nearest others with the same prediction."""
+    assert target.inputs is not None
+    rows, predicted = target.inputs.rows.numpy(), target.log_probs.numpy().argmax(1)
+    found = NearestNeighbors(n_neighbors=6, metric="cosine").fit(rows).kneighbors(rows)[1][:, 1:]
+    return float(
+        np.mean([np.mean(predicted[others] == predicted[i]) for i, others in enumerate(found)])
+    )
+
+
+def test_agreement_with_neighbours(target: DomainPredictions) -> None:
+    expected = agreement(target)
+    assert 0.3 < expected < 1
+    assert VALIDATORS["knn"].score(target) == pytest.approx(expected)
+
+
+def test_balanced_agreement_is_agreement_times_the_entropy_of_shares(
+    target: DomainPredictions,
+) -> None:
+    shares = np.bincount(target.log_probs.numpy().argmax(1), minlength=CLASSES) / 60
+    assert shares.min() > 0
+    expected = agreement(target) * entropy(shares) / np.log(CLASSES)
+    assert VALIDATORS["knn_balance"].score(target) == pytest.approx(expected)
+
+
+def test_a_collapse_pleases_agreement_alone(target: DomainPredictions) -> None:
+    collapsed = dataclasses.replace(target, log_probs=torch.eye(CLASSES)[[2] * 60].log_softmax(1))
+    assert VALIDATORS["knn"].score(collapsed) == 1
+    assert VALIDATORS["knn_balance"].score(collapsed) == 0
+
+
+def test_neighbours_of_some_rows_are_those_rows() -> None:
+    """Of a thinned domain, positions are those in the whole domain."""
+    rows = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+    samples, others = InputRows(rows[::4], torch.arange(0, 40, 4)).neighbours
+    assert samples.tolist() == list(range(0, 40, 4))
+    expected, _ = InputRows(rows[::4]).neighbours
+    assert (others % 4 == 0).all()
+    assert torch.equal(others // 4, InputRows(rows[::4]).neighbours[1])
+    assert torch.equal(samples // 4, expected)
+
+
+def test_many_queries_are_thinned_evenly() -> None:
+    rows = torch.randn(2101, 3, generator=torch.Generator().manual_seed(0))
+    samples, others = InputRows(rows).neighbours
+    assert samples.tolist() == list(range(0, 2101, 2))
+    found = NearestNeighbors(n_neighbors=6, metric="cosine").fit(rows).kneighbors(rows[samples])
+    assert np.mean(np.sort(found[1][:, 1:]) == np.sort(others.numpy())) > 0.999
+
+
+@pytest.mark.parametrize("name", VALIDATORS)
+def test_target_labels_are_never_seen(
+    name: str, target: DomainPredictions, source: DomainPredictions
+) -> None:
+    nonsense = torch.randint(CLASSES, (60,), generator=torch.Generator().manual_seed(3))
+    other = dataclasses.replace(target, labels=nonsense)
+    check = VALIDATORS[name]
+    assert check.score(target, source) == check.score(other, source)
+    assert check.score(target, source) == check.score(target.without_labels(), source)
+
+
+@pytest.mark.parametrize("name", VALIDATORS)
+def test_a_validator_names_what_it_lacks(name: str, target: DomainPredictions) -> None:
+    check = VALIDATORS[name]
+    bare = DomainPredictions(target.log_probs)
+    assert check.lacking(bare) == list(check.needs)
+    if check.needs:
+        with pytest.raises(InputError, match=f"validator '{name}' needs "):
+            check.score(bare)
+
+
+@pytest.mark.parametrize("name", VALIDATORS)
+def test_certain_predictions_have_finite_scores(name: str, source: DomainPredictions) -> None:
+    certain = DomainPredictions(
+        (200.0 * torch.eye(3).repeat(4, 1)).log_softmax(1),
+        features=torch.eye(3).repeat(4, 2)[:, :4],
+        inputs=InputRows(torch.eye(3).repeat(4, 1)),
+    )
+    assert np.isfinite(VALIDATORS[name].score(certain, source))
+
+
+def test_a_new_validator_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VALIDATORS, "_entries", dict(VALIDATORS._entries))
+    seen: list[DomainPredictions | None] = []
+
+    @validator("mine", "mine", "the step that I like")
+    def mine(target: DomainPredictions, source: DomainPredictions | None) -> float:
+        seen.extend((target, source))
+        return 1.0
+
+    whole = predictions(9, 0)
+    assert VALIDATORS["mine"].score(whole, whole) == 1.0
+    assert seen[0] is not None
+    assert seen[0].labels is None
+    assert seen[1] is None, "it has not asked for the source"
+    wrong: Need = "labels"  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="needs 'labels'; it may need source, features, inputs"):
+        validator("wrong", "wrong", "nothing", needs=(wrong,))

@@ -17,8 +17,9 @@ from lightning_fabric.plugins import MixedPrecision
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from equida.data import Task, array_domain, make_task
+from equida.data import ImageDomain, Task, array_domain, make_task
 from equida.errors import InputError
+from equida.evaluation.figures import FIGURES
 from equida.evaluation.validators import VALIDATORS
 from equida.methods import METHODS
 from equida.training.config import RunConfig
@@ -261,7 +262,7 @@ def test_picks_are_the_best_evaluations(run: Run, tmp_path: Path) -> None:
         assert result["picks"][name]["step"] == latest
     assert result["picks"]["oracle"]["accuracy"] == max(line["accuracy"] for line in log)
     assert result["last"] == log[-1]
-    assert len(log[0]) == 11
+    assert set(log[0]) == {"step", *FIGURES}
 
 
 def test_what_a_validator_likes_is_kept(run: Run, tmp_path: Path) -> None:
@@ -282,6 +283,28 @@ def test_what_a_validator_likes_is_kept(run: Run, tmp_path: Path) -> None:
 def test_only_validators_select(keep: str, run: Run) -> None:
     with pytest.raises(InputError, match=f"keep is '{keep}'; it must be one of last, source_acc"):
         run(keep=keep)
+
+
+def test_target_labels_choose_nothing(run: Run, task: Task) -> None:
+    """With labels that mean nothing every validator gives the same scores and the same pick."""
+    labels = np.random.default_rng(1).integers(0, 4, len(task.target))
+    nonsense = dataclasses.replace(task, target=task.target.relabel(task.classes, labels))
+    true, other = run(keep="knn_balance").result, run(on=nonsense, keep="knn_balance").result
+    assert true["last"]["accuracy"] != other["last"]["accuracy"]
+    for name in VALIDATORS:
+        for chosen in (true, other):
+            assert name in chosen["last"]
+        assert true["last"][name] == other["last"][name]
+        assert true["picks"][name]["step"] == other["picks"][name]["step"]
+
+
+def test_a_validator_of_rows_cannot_choose_among_images(fabric: Fabric) -> None:
+    random = np.random.default_rng(0)
+    images = ImageDomain("photos", [f"{i}.jpg" for i in range(8)], name="photos")
+    labelled = images.relabel(("a", "b"), random.integers(0, 2, 8))
+    config = RunConfig("nsm", Recipe(keep="knn"), backbone="lenet")
+    with pytest.raises(InputError, match="keep is 'knn', which needs rows"):
+        train(config, Task("p2p", labelled, images.relabel(("a", "b"), None), ("a", "b")))
 
 
 def test_the_last_step_is_always_evaluated(run: Run) -> None:

@@ -4,13 +4,15 @@ One entry of `FIGURES` is all that a new figure needs: runs record it, and table
 page show it under its title.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor
 
 from equida.evaluation.accuracy import accuracy, mean_class_accuracy
 from equida.evaluation.measures import discriminability, equity
+from equida.evaluation.predictions import DomainPredictions
 from equida.evaluation.validators import VALIDATORS
 from equida.registry import Registry
 
@@ -19,12 +21,23 @@ from equida.registry import Registry
 class Evaluated:
     """What a network predicted, as far as figures need it."""
 
-    log_probs: Tensor
-    """Of the target, (samples, classes)."""
-    confusion: Tensor | None
-    """Of the target; None without target labels."""
-    source_confusion: Tensor | None
+    target: DomainPredictions
+    source: DomainPredictions | None = None
     """Of source samples; None without source data."""
+
+    @property
+    def log_probs(self) -> Tensor:
+        """Of the target, (samples, classes)."""
+        return self.target.log_probs
+
+    @cached_property
+    def confusion(self) -> Tensor | None:
+        """Of the target; None without target labels."""
+        return self.target.confusion()
+
+    @cached_property
+    def source_confusion(self) -> Tensor | None:
+        return None if self.source is None else self.source.confusion()
 
 
 @dataclass(frozen=True)
@@ -113,27 +126,41 @@ _add(
 
 
 def _score_figure(name: str) -> None:
-    score = VALIDATORS[name].score
-    if score is not None:
-        compute = score
-        title, meaning = VALIDATORS[name].title, f"label-free score; {VALIDATORS[name].meaning}"
-        _add(Figure(name, title[0].upper() + title[1:], meaning, lambda e: compute(e.log_probs)))
+    validator = VALIDATORS[name]
+
+    def compute(evaluated: Evaluated) -> float | None:
+        if validator.lacking(evaluated.target, evaluated.source):
+            return None
+        return validator.score(evaluated.target, evaluated.source)
+
+    title, meaning = validator.title, f"label-free score; {validator.meaning}"
+    _add(Figure(name, title[0].upper() + title[1:], meaning, compute))
 
 
 for _name in VALIDATORS:
-    _score_figure(_name)
+    if _name not in FIGURES:
+        _score_figure(_name)
 
 
-def measure(evaluated: Evaluated) -> dict[str, float]:
+def measure(evaluated: Evaluated, asked: Collection[str] = ()) -> dict[str, float]:
     """Every figure that can be computed, by name.
+
+    Args:
+        evaluated: the predictions.
+        asked: costly validators to compute, too.
 
     >>> import torch
     >>> certain = (torch.eye(2) * 50).log_softmax(1)
-    >>> figures = measure(Evaluated(certain, None, None))
+    >>> figures = measure(Evaluated(DomainPredictions(certain)))
     >>> figures["equity"], "accuracy" in figures
     (1.0, False)
     """
-    found = {name: FIGURES[name].compute(evaluated) for name in FIGURES}
+    names = [
+        name
+        for name in FIGURES
+        if name not in VALIDATORS or not VALIDATORS[name].costly or name in asked
+    ]
+    found = {name: FIGURES[name].compute(evaluated) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -68,8 +68,8 @@ class RunConfig:
         if kept not in ("last", *VALIDATORS):
             known = ", ".join(("last", *VALIDATORS))
             raise InputError(f"keep is {kept!r}; it must be one of {known}")
-        if self.from_run and kept == "source_accuracy":
-            raise InputError("keep is 'source_accuracy', but there are no source data; use another")
+        if self.from_run and kept != "last" and "source" in VALIDATORS[kept].needs:
+            raise InputError(f"keep is {kept!r}, but there are no source data; use another")
         if self.from_run and not all(METHODS[part].method.source_free for part in parts):
             raise InputError(
                 f"method {self.method!r} needs source data; without them use one that looks at "

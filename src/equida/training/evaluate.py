@@ -2,36 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from equida.data import ArrayDomain
 from equida.data.batches import AnyTransform, eval_batches
-from equida.evaluation import figures
-from equida.evaluation.accuracy import confusion_matrix
-from equida.evaluation.figures import Evaluated
+from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import VALIDATORS
 from equida.training.objective import Objective
 
-
-@dataclass(frozen=True)
-class DomainPredictions:
-    """What the network predicts for every sample of a domain, in order."""
-
-    log_probs: Tensor
-    labels: Tensor
-    """-1 where unknown."""
-
-    def confusion(self) -> Tensor | None:
-        """Counts by true and predicted class, or None without labels."""
-        if not bool((self.labels >= 0).any()):
-            return None
-        classes = self.log_probs.shape[1]
-        return confusion_matrix(self.log_probs.argmax(1), self.labels, classes)
+INPUT_ROWS = 20000
+"""How many rows of a domain, evenly spaced, are kept for validators that look at inputs."""
 
 
 @contextmanager
@@ -53,8 +39,21 @@ def predict(
     batch_size: int,
     workers: int = 0,
     fabric: Fabric | None = None,
+    features: bool = False,
+    inputs: InputRows | None = None,
 ) -> DomainPredictions:
-    """The predictions for a domain; several processes share the work."""
+    """The predictions for a domain; several processes share the work.
+
+    Args:
+        objective: the network and the method that predicts with it.
+        domain: the samples.
+        transform: how images are prepared; None for rows.
+        batch_size: samples of a batch.
+        workers: threads that read images ahead.
+        fabric: device and processes.
+        features: keep the network's features, too.
+        inputs: the domain's rows, for validators.
+    """
     ranks, rank = (fabric.world_size, fabric.global_rank) if fabric else (1, 0)
     share = range(len(domain) * rank // ranks, len(domain) * (rank + 1) // ranks)
     mine = domain if ranks == 1 else domain.select(share)
@@ -62,24 +61,38 @@ def predict(
         # Each process has seen other batches: the running statistics of rank zero count.
         for buffer in objective.buffers():
             dist.broadcast(buffer, 0)
-    log_probs, labels = [], []
+    found: list[tuple[Tensor, ...]] = []
     example = next(objective.parameters())
     with torch.inference_mode(), evaluating(objective):
         for batch in eval_batches(mine, transform, batch_size, workers=workers):
             x = batch.x.to(example.device, example.dtype, non_blocking=True)
+            kept: list[Tensor] = []
+
+            def logits(x: Tensor, kept: list[Tensor] = kept) -> Tensor:
+                computed, logits = objective.predict(x)
+                if features:
+                    kept.append(computed)
+                return logits
+
             with fabric.autocast() if fabric else nullcontext():
-                batch_log_probs = log_probs_of(lambda batch: objective.predict(batch)[1], x)
-            log_probs.append(batch_log_probs.cpu())
-            labels.append(batch.labels)
-    gathered = [(torch.cat(log_probs), torch.cat(labels))] if log_probs else []
+                log_probs = log_probs_of(logits, x)
+            rows = [part.float().unflatten(0, (len(x), -1)).mean(1).cpu() for part in kept]
+            found.append((log_probs.cpu(), batch.labels, *rows))
+    gathered = [tuple(map(torch.cat, zip(*found, strict=True)))] if found else []
     if ranks > 1:
         shares: list[Any] = [None] * ranks
         dist.all_gather_object(shares, gathered)
-        gathered = [pair for pairs in shares for pair in pairs]
-    return DomainPredictions(
-        torch.cat([pair[0] for pair in gathered]),
-        torch.cat([pair[1] for pair in gathered]),
-    )
+        gathered = [each for share in shares for each in share]
+    log_probs, labels, *rest = map(torch.cat, zip(*gathered, strict=True))
+    return DomainPredictions(log_probs, labels, rest[0] if rest else None, inputs)
+
+
+def input_rows(domain: Any) -> InputRows | None:
+    """The rows of a domain for validators, of large domains evenly spaced ones; None for images."""
+    if not isinstance(domain, ArrayDomain):
+        return None
+    samples = np.arange(0, len(domain), -(-len(domain) // INPUT_ROWS))
+    return InputRows(domain.rows(samples).flatten(1), torch.from_numpy(samples))
 
 
 def log_probs_of(logits: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -96,12 +109,6 @@ def log_probs_of(logits: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return log_probs
 
 
-def measure(target: DomainPredictions, source: DomainPredictions | None) -> dict[str, float]:
-    """The figures of one evaluation; those that need target labels are absent without them."""
-    source_confusion = None if source is None else source.confusion()
-    return figures.measure(Evaluated(target.log_probs, target.confusion(), source_confusion))
-
-
 def picks(history: Sequence[Mapping[str, float]], metric: str) -> dict[str, Mapping[str, float]]:
     """The evaluation that each validator would have picked, and the oracle's, by `metric`.
 
@@ -111,7 +118,7 @@ def picks(history: Sequence[Mapping[str, float]], metric: str) -> dict[str, Mapp
     chosen = {
         name: max(history, key=lambda evaluated: (evaluated[name], evaluated["step"]))
         for name in VALIDATORS
-        if name in history[-1]
+        if all(name in evaluated for evaluated in history)
     }
     if metric in history[-1]:
         chosen["oracle"] = max(

@@ -12,11 +12,14 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from equida.data import Task
+from equida.data import ArrayDomain, Task
 from equida.errors import InputError
+from equida.evaluation.figures import Evaluated, measure
+from equida.evaluation.predictions import DomainPredictions, InputRows
+from equida.evaluation.validators import VALIDATORS
 from equida.training.build import Built
 from equida.training.checkpoint import capture, config_of, restore_state
-from equida.training.evaluate import DomainPredictions, measure, picks, predict
+from equida.training.evaluate import input_rows, picks, predict
 from equida.training.feed import Feed
 from equida.training.folder import RunFolder
 from equida.training.processes import mean_over_processes, on_rank_zero, processes
@@ -86,6 +89,19 @@ class Recorder:
         self.best: dict[str, Tensor] | None = None
         self.seconds, self.started = 0.0, time.monotonic()
         self.predictions: DomainPredictions | None = None
+        computed = [
+            VALIDATORS[name]
+            for name in VALIDATORS
+            if not VALIDATORS[name].costly or name == self.recipe.keep
+        ]
+        self.needs = {need for validator in computed for need in validator.needs}
+        self.inputs: dict[str, InputRows | None] = {}
+        kept = VALIDATORS.get(self.recipe.keep)
+        if kept and "inputs" in kept.needs and not isinstance(task.target, ArrayDomain):
+            raise InputError(
+                f"keep is {kept.name!r}, which needs rows such as features, and the target has"
+                " images; compute features (--features), or choose another"
+            )
 
     def resume(self) -> int:
         """Continue an unfinished run of the same config; returns how many steps are done."""
@@ -164,21 +180,26 @@ class Recorder:
         )
 
     def _evaluate(self, done: int) -> None:
-        self.predictions = self._predict(self.task.target)
-        source = None if self.built.held_out is None else self._predict(self.built.held_out)
+        self.predictions = self._predict("target", self.task.target)
+        held_out = self.built.held_out
+        source = None if held_out is None else self._predict("source", held_out)
         if not bool(self.predictions.log_probs.isfinite().all()):
             raise InputError(
                 f"target predictions are not finite after step {done}; lower the learning rate, "
                 "or look for bad values among the target samples"
             )
-        figures = {"step": float(done)} | measure(self.predictions, source)
+        figures = {"step": float(done)} | measure(
+            Evaluated(self.predictions, source), asked=(self.recipe.keep,)
+        )
         self.history.append(figures)
         if self.folder:
             self.folder.append_log({"step": done, "evaluation": figures})
         for observer in self.observers:
             observer.evaluated(done, figures)
 
-    def _predict(self, domain: Any) -> DomainPredictions:
+    def _predict(self, role: str, domain: Any) -> DomainPredictions:
+        if role not in self.inputs:
+            self.inputs[role] = input_rows(domain) if "inputs" in self.needs else None
         return predict(
             self.built.objective,
             domain,
@@ -186,6 +207,8 @@ class Recorder:
             batch_size=self.recipe.eval_batch_size,
             workers=self.recipe.workers,
             fabric=self.fabric,
+            features="features" in self.needs,
+            inputs=self.inputs[role],
         )
 
     def _save(self, done: int) -> None:
@@ -211,7 +234,7 @@ class Recorder:
             assert best is not None, "the last step is evaluated, so that something was picked"
             self.built.load_state(best)
             self.predictions = None
-        predictions = self.predictions or self._predict(self.task.target)
+        predictions = self.predictions or self._predict("target", self.task.target)
         result: dict[str, Any] = {
             "schema": SCHEMA,
             "task": self.task.name,
@@ -238,11 +261,12 @@ class Recorder:
     def _write(
         self, folder: RunFolder, predictions: DomainPredictions, result: dict[str, Any]
     ) -> None:
-        target = self.task.target
+        target, labels = self.task.target, predictions.labels
+        assert labels is not None, "a domain has labels, of -1 where they are unknown"
         folder.save_tensors("model.safetensors", self.built.state())
         folder.save_tensors(
             "predictions.safetensors",
-            {"probs": predictions.log_probs.exp(), "labels": predictions.labels},
+            {"probs": predictions.log_probs.exp(), "labels": labels},
             {
                 "samples": json.dumps([target.identity(i) for i in range(len(target))]),
                 "classes": json.dumps(list(self.task.classes)),

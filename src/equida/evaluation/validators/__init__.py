@@ -1,0 +1,16 @@
+"""Scores that guess, without target labels, how well a model does on the target.
+
+Every score is one number of the whole target set, and higher is better. They are computed side by
+side at each evaluation, so that a run can say what each of them would have picked. To add one,
+write a function with `@validator` above it in a file here, and name the file below: runs, tables
+and the page then show it.
+"""
+
+# Importing a module registers its validators; the order here is that of lists and tables.
+# isort: off
+from equida.evaluation.validators import source_accuracy, certainty, density, neighbours  # noqa: F401
+# isort: on
+
+from equida.evaluation.validators.base import VALIDATORS, Need, Score, Validator, validator
+
+__all__ = ["VALIDATORS", "Need", "Score", "Validator", "validator"]

@@ -1,0 +1,55 @@
+"""Scores of how certain and how diverse target predictions are: entropy, IM, nuclear norm."""
+
+import math
+
+import torch
+
+from equida.evaluation.predictions import DomainPredictions
+from equida.evaluation.validators.base import validator
+
+
+@validator("entropy", "entropy", "the step with the lowest mean entropy of target predictions")
+def negative_entropy(target: DomainPredictions, source: DomainPredictions | None = None) -> float:
+    """Minus the mean entropy of the predictions, in [-log C, 0] (Morerio et al. 2018).
+
+    >>> negative_entropy(DomainPredictions(torch.full((4, 2), 0.5).log()))
+    -0.693...
+    """
+    log_probs = target.log_probs
+    return float((log_probs.exp() * log_probs).sum(1).mean())
+
+
+@validator(
+    "information_maximization",
+    "information maximization",
+    "the step whose target predictions are certain one by one and diverse on average",
+)
+def information_maximization(
+    target: DomainPredictions, source: DomainPredictions | None = None
+) -> float:
+    """Entropy of the mean prediction minus the mean entropy, in [0, log C] (Musgrave et al. 2022).
+
+    >>> certain = DomainPredictions(torch.eye(2).mul(50).log_softmax(1))
+    >>> round(information_maximization(certain), 3)
+    0.693
+    """
+    log_probs = target.log_probs
+    log_mean = log_probs.logsumexp(0) - math.log(len(log_probs))
+    return float(-(log_mean.exp() * log_mean).sum()) + negative_entropy(target)
+
+
+@validator(
+    "bnm", "nuclear norm (BNM)", "the step with the largest nuclear norm of target predictions"
+)
+def nuclear_norm(target: DomainPredictions, source: DomainPredictions | None = None) -> float:
+    """Nuclear norm over sqrt(N min(N, C)), its maximum: in (0, 1] (as the BNM validator).
+
+    >>> round(nuclear_norm(DomainPredictions(torch.eye(2).mul(50).log_softmax(1))), 6)
+    1.0
+    """
+    probs = target.log_probs.exp().double()
+    # From the small Gram matrix: the set may have a hundred thousand rows.
+    rows, classes = probs.shape
+    gram = probs.mT @ probs if rows > classes else probs @ probs.mT
+    singular = torch.linalg.eigvalsh(gram).clamp_min(0.0).sqrt()
+    return float(singular.sum() / math.sqrt(rows * min(rows, classes)))
