@@ -50,6 +50,9 @@ WITH_PRIOR: dict[str, Loss] = {
     "nsm prior": partial(nsm, prior=SKEWED),
     "nsm prior r=0.1": partial(nsm, r=0.1, prior=SKEWED),
     "nsm prior r=1": partial(nsm, r=1.0, prior=SKEWED),
+    "bnm prior": partial(bnm, prior=SKEWED),
+    "fbnm prior": partial(fbnm, prior=SKEWED),
+    "information_maximization prior": partial(information_maximization, prior=SKEWED),
 }
 every_loss = pytest.mark.parametrize("name", LOSSES)
 every_form = pytest.mark.parametrize("name", LOSSES | WITH_PRIOR)
@@ -226,10 +229,13 @@ def test_a_loss_is_minus_its_measure(rows: int, dtype: torch.dtype) -> None:
     close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-7)
     close(max_square(logits), -mean_squares(probs))
     close(bnm(logits, "sum"), -nuclear_norm(probs))
+    close(bnm(logits, "sum", prior), -nuclear_norm(probs, prior))
     for r in (0.0, 0.1, 0.25, 0.5, 0.9, 1.0):
         close(cwsm(logits, r), -class_weighted_squares(probs, r))
-        close(cwsm(logits, r, prior), -class_weighted_squares(probs, r, prior))
         close(nsm(logits, r, 1.5), -normalized_squares(probs, r, 1.5))
+        if r == 0.0:
+            continue
+        close(cwsm(logits, r, prior), -class_weighted_squares(probs, r, prior))
         close(nsm(logits, r, 1.5, prior=prior), -normalized_squares(probs, r, 1.5, prior=prior))
 
 
@@ -286,7 +292,10 @@ UNIFORM = torch.full((5,), 0.2)
         (lambda z: bnm(z, "mean"), r"normalize is 'mean'; it must be one of batch, min"),  # type: ignore[arg-type]
         (lambda z: cwsm(z, prior=UNIFORM * 2), r"prior sums to 2"),
         (lambda z: nsm(z, prior=[0.5, 0.5]), r"prior has shape \(2,\).*each of the 5 classes"),
-        (lambda z: nsm(z, prior=[1.0, 0.0, 0.0, 0.0, 0.0]), r"share of 0"),
+        (lambda z: nsm(z, prior=[1.1, -0.1, 0.0, 0.0, 0.0]), r"share of -0\.1; .* not be below 0"),
+        (lambda z: bnm(z, prior=[0.5, 0.5]), r"prior has shape \(2,\)"),
+        (lambda z: fbnm(z, prior=UNIFORM * 2), r"prior sums to 2"),
+        (lambda z: information_maximization(z, prior=UNIFORM / 2), r"prior sums to 0\.5"),
         (lambda z: cwsm(z[0]), r"logits have shape \(5,\); they must be 2-D"),
         (lambda z: nsm(z[:0]), r"logits have shape \(0, 5\); no axis may be empty"),
         (lambda z: entropy(z.long()), r"logits are torch\.int64"),

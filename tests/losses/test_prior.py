@@ -1,20 +1,36 @@
-"""Where the minimum lies when the class distribution of the target is known.
+"""Losses that aim at given shares of the classes: values, gradients, and where the minimum lies.
 
-Over one-hot matrices the losses depend on the class sizes alone, so that every way to share B rows
-among C classes can be tried; the expected optimum is computed from the sizes, not from the losses.
+Values and gradients are compared with mpmath, from formulas written a second time. Over one-hot
+matrices the losses depend on the class sizes alone, so that every way to share B rows among C
+classes can be tried; the expected optimum is computed from the sizes, not from the losses.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
+import mpmath
 import pytest
 import torch
 from torch import Tensor
 
-from equida.losses import cwsm, nsm
+from equida.losses import bnm, cwsm, fbnm, information_maximization, nsm
+
+Loss = Callable[..., Tensor]
 
 PRIOR = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
 BATCH = 20
+AIMING: dict[str, Loss] = {
+    "cwsm": cwsm,
+    "nsm": nsm,
+    "nsm r=0.1": partial(nsm, r=0.1),
+    "nsm r=1": partial(nsm, r=1.0),
+    "bnm": bnm,
+    "fbnm": fbnm,
+    "information_maximization": information_maximization,
+}
+every_loss = pytest.mark.parametrize("loss", AIMING.values(), ids=AIMING)
 
 
 def one_hot_logits(sizes: tuple[int, ...]) -> Tensor:
@@ -31,30 +47,50 @@ def best_sizes(loss: Callable[[Tensor], Tensor]) -> tuple[int, ...]:
     return min(shares, key=lambda sizes: loss(one_hot_logits(sizes)).item())
 
 
-@pytest.mark.parametrize("r", [0.25, 0.5, 0.75])
-def test_cwsm_aims_at_sizes_in_proportion_to_the_prior(r: float) -> None:
-    assert best_sizes(lambda z: cwsm(z, r, PRIOR)) == (10, 6, 4)
-    assert best_sizes(lambda z: cwsm(z, r)) in {(7, 7, 6), (7, 6, 7), (6, 7, 7)}
+@pytest.mark.parametrize(
+    "loss",
+    [partial(cwsm, r=0.25), cwsm, partial(cwsm, r=0.75), bnm, fbnm, information_maximization],
+)
+def test_sizes_in_proportion_to_the_prior_are_best(loss: Loss) -> None:
+    assert best_sizes(partial(loss, prior=PRIOR)) == (10, 6, 4)
+    assert best_sizes(loss) in {(7, 7, 6), (7, 6, 7), (6, 7, 7)}
 
 
 @pytest.mark.parametrize("r", [0.1, 0.5, 1.0])
-def test_nsm_aims_at_sizes_less_one_half_in_proportion_to_the_prior_to_the_r(r: float) -> None:
-    """Minimising sum_c n_c (n_c - 1) p_c^-r gives n_c = 1/2 + (B - C/2) p_c^r / sum p^r."""
-    powers = PRIOR**r
-    continuous = 0.5 + (BATCH - len(PRIOR) / 2) * powers / powers.sum()
-    found = torch.tensor(best_sizes(lambda z: nsm(z, r, prior=PRIOR)))
+def test_nsm_aims_at_sizes_less_one_half_in_proportion_to_the_prior(r: float) -> None:
+    """Minimising sum_c n_c (n_c - 1) / q_c gives n_c = 1/2 + (B - C/2) q_c, whatever r is."""
+    continuous = 0.5 + (BATCH - len(PRIOR) / 2) * PRIOR
+    found = torch.tensor(best_sizes(partial(nsm, r=r, prior=PRIOR)))
     assert (found - continuous).abs().max() < 1
 
 
-@pytest.mark.parametrize("r", [0.25, 0.5])
-def test_nsm_aims_at_given_shares_with_their_power_as_prior(r: float) -> None:
-    """To aim at shares q, pass p in proportion to q^(1/r)."""
-    powered = PRIOR ** (1 / r)
-    assert best_sizes(lambda z: nsm(z, r, prior=powered / powered.sum())) == (10, 6, 4)
+@pytest.mark.parametrize("r", [0.1, 0.5, 1.0])
+def test_random_batches_cost_nsm_least_at_the_prior_itself(r: float) -> None:
+    """The mean of O over all batches of 4 rows, weighted by how likely shares p make them."""
+    rows, steps = 4, 20
+    every = [s for s in itertools.product(range(rows + 1), repeat=3) if sum(s) == rows]
+    # One-hot: S = B and alpha = 1, so that the loss is -B / (O + B).
+    costs = [-rows / nsm(one_hot_logits(s), r, prior=PRIOR).item() - rows for s in every]
+
+    def expected(p: Sequence[float]) -> float:
+        total = 0.0
+        for sizes, cost in zip(every, costs, strict=True):
+            likely = float(mpmath.factorial(rows))
+            for share, size in zip(p, sizes, strict=True):
+                likely *= share**size / float(mpmath.factorial(size))
+            total += likely * cost
+        return total
+
+    grid = [
+        (a / steps, b / steps, (steps - a - b) / steps)
+        for a in range(steps + 1)
+        for b in range(steps + 1 - a)
+    ]
+    assert min(grid, key=expected) == (0.5, 0.3, 0.2)
 
 
-@pytest.mark.parametrize("loss", [cwsm, nsm])
-def test_one_hot_rows_stay_optimal_with_a_prior(loss: Callable[..., Tensor]) -> None:
+@every_loss
+def test_one_hot_rows_stay_optimal_with_a_prior(loss: Loss) -> None:
     """Ascent from random starts ends at one-hot rows, never above the best of them."""
     best = min(
         loss(one_hot_logits((a, b, 6 - a - b)), prior=PRIOR).item()
@@ -74,7 +110,136 @@ def test_one_hot_rows_stay_optimal_with_a_prior(loss: Callable[..., Tensor]) -> 
         assert logits.softmax(1).max(1).values.min() > 0.99
 
 
-@pytest.mark.parametrize("loss", [cwsm, nsm])
-def test_the_uniform_prior_is_the_papers_loss(loss: Callable[..., Tensor]) -> None:
+@every_loss
+def test_the_uniform_prior_is_the_loss_without_one(loss: Loss) -> None:
     logits = torch.randn(9, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    torch.testing.assert_close(loss(logits, prior=[0.25] * 4), loss(logits))
+    logits.requires_grad_()
+    with_prior, without = loss(logits, prior=[0.25] * 4), loss(logits)
+    torch.testing.assert_close(with_prior, without, rtol=1e-14, atol=1e-15)
+    torch.testing.assert_close(
+        *(torch.autograd.grad(value, logits)[0] for value in (with_prior, without)),
+        rtol=1e-12,
+        atol=1e-16,
+    )
+
+
+def softmax(logits: Any) -> Any:
+    rows = []
+    for row in logits.tolist():
+        largest = max(row)
+        powers = [mpmath.exp(z - largest) for z in row]
+        rows.append([power / mpmath.fsum(powers) for power in powers])
+    return mpmath.matrix(rows)
+
+
+def exact_value(name: str, probs: Any, q: Any) -> Any:
+    """The formulas, plainly, with as many digits as mpmath is set to."""
+    rows, classes = probs.rows, probs.cols
+    column = [probs[:, c] for c in range(classes)]
+    if name == "cwsm":
+        return (
+            -mpmath.fsum(
+                mpmath.sqrt(classes * q[c])
+                * mpmath.fsum(p**2 for p in column[c])
+                / mpmath.sqrt(mpmath.fsum(column[c]))
+                for c in range(classes)
+            )
+            / classes
+        )
+    if name.startswith("nsm"):
+        r = mpmath.mpf({"nsm": 0.5, "nsm r=0.1": 0.1, "nsm r=1": 1.0}[name])
+        squares = mpmath.fsum(p**2 for p in probs)
+        others = mpmath.mpf(0)
+        for i, j in itertools.permutations(range(rows), 2):
+            both = [probs[i, c] * probs[j, c] for c in range(classes)]
+            weighted = mpmath.fsum(both[c] / (classes * q[c]) for c in range(classes))
+            others += mpmath.fsum(both) ** (r - 1) * weighted
+        return -squares / (others + squares)
+    if name == "information_maximization":
+        entropy = -mpmath.fsum(p * mpmath.log(p) for p in probs) / rows
+        mean = [mpmath.fsum(column[c]) / rows for c in range(classes)]
+        divergence = mpmath.fsum(mean[c] * mpmath.log(mean[c] / q[c]) for c in range(classes))
+        return entropy + divergence - mpmath.log(classes)
+    scaled = probs * mpmath.diag([mpmath.sqrt(classes * share) for share in q])
+    if name == "bnm":
+        return -mpmath.fsum(mpmath.svd_r(scaled, compute_uv=False)) / rows
+    norms = [mpmath.sqrt(mpmath.fsum(p**2 for p in scaled[:, c])) for c in range(classes)]
+    return -mpmath.fsum(norms) / classes
+
+
+@pytest.mark.parametrize("name", AIMING)
+@pytest.mark.parametrize("spread", [1.0, 12.0])
+def test_value_and_gradient_against_mpmath(name: str, spread: float) -> None:
+    """Central differences with 60 digits leave 30 of them exact."""
+    generator = torch.Generator().manual_seed(3)
+    logits = spread * torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    leaf = logits.clone().requires_grad_()
+    value = AIMING[name](leaf, prior=PRIOR)
+    (gradient,) = torch.autograd.grad(value, leaf)
+    with mpmath.workdps(60):
+        exact, shares = mpmath.matrix(logits.tolist()), [mpmath.mpf(p) for p in PRIOR.tolist()]
+
+        def at(moved: Any) -> Any:
+            return exact_value(name, softmax(moved), shares)
+
+        assert value.item() == pytest.approx(float(at(exact)), rel=1e-12)
+        step = mpmath.mpf(10) ** -15
+        for i, c in itertools.product(range(5), range(3)):
+            up, down = exact.copy(), exact.copy()
+            up[i, c] += step
+            down[i, c] -= step
+            slope = float((at(up) - at(down)) / (2 * step))
+            assert gradient[i, c].item() == pytest.approx(slope, rel=1e-8, abs=1e-14), (i, c)
+
+
+@every_loss
+@pytest.mark.parametrize(
+    "shares",
+    [
+        [0.5, 0.5, 0.0, 0.0, 0.0],
+        [1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.6, 0.4, 1e-45, 1e-30, 1e-10],
+    ],
+)
+@pytest.mark.parametrize("rows", [3, 8, 450])
+def test_absent_classes_leave_everything_finite(loss: Loss, shares: list[float], rows: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    soft = torch.randn(rows, 5, generator=generator)
+    one_hot = torch.eye(5)[torch.arange(rows) % 5]
+    for logits in (soft, one_hot * 95, one_hot * 1e4, torch.eye(5)[[4] * rows] * 1e4, 0 * soft):
+        leaf = logits.clone().requires_grad_()
+        value = loss(leaf, prior=shares)
+        (gradient,) = torch.autograd.grad(value, leaf)
+        assert value.isfinite()
+        assert gradient.isfinite().all()
+
+
+@every_loss
+def test_a_share_of_zero_counts_as_a_millionth_of_the_uniform_one(loss: Loss) -> None:
+    logits = torch.randn(6, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    floored = torch.tensor([0.7, 0.3, 2.5e-7, 2.5e-7], dtype=torch.float64)
+    torch.testing.assert_close(
+        loss(logits, prior=[0.7, 0.3, 0.0, 1e-45]), loss(logits, prior=floored)
+    )
+
+
+@pytest.mark.parametrize("name", ["bnm", "nsm"])
+def test_float32_keeps_its_digits_on_large_batches(name: str) -> None:
+    """The Gram route of BNM and the halved Gram matrix of NSM, against float64."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(600, 40, generator=generator)
+    prior = torch.linspace(1, 30, 40)
+    values, gradients = [], []
+    for dtype in (torch.float32, torch.float64):
+        leaf = logits.to(dtype).requires_grad_()
+        value = AIMING[name](leaf, prior=(prior / prior.sum()).to(dtype))
+        values.append(value.item())
+        gradients.append(torch.autograd.grad(value, leaf)[0].double())
+    assert values[0] == pytest.approx(values[1], rel=2e-6)
+    assert (gradients[0] - gradients[1]).norm() / gradients[1].norm() < 1e-4
+
+
+@pytest.mark.parametrize("loss", [cwsm, nsm])
+def test_a_prior_without_equity_is_refused(loss: Loss) -> None:
+    with pytest.raises(ValueError, match=r"prior is given with r = 0.*choose r above 0"):
+        loss(torch.zeros(4, 3), r=0.0, prior=PRIOR)

@@ -32,20 +32,24 @@ def discriminability(probs: Tensor) -> Tensor:
     return mean_squares(probs)
 
 
-def nuclear_norm(probs: Tensor) -> Tensor:
+def nuclear_norm(probs: Tensor, prior: Tensor | None = None) -> Tensor:
     """Sum of the singular values of P, in [1, sqrt(B min(B, C))] (Sec. 3.1).
+
+    With shares q as `prior`, of P diag(sqrt(C q_c)). The paper's measure has none (q_c = 1/C).
 
     >>> nuclear_norm(torch.eye(2)[[0, 0, 1, 1]])
     tensor(2.8284)
     """
+    if prior is not None:
+        probs = probs * (prior * probs.shape[-1]).sqrt()
     singular: Tensor = torch.linalg.svdvals(probs)
     return singular.sum(-1)
 
 
 def class_weighted_squares(probs: Tensor, r: float = 0.5, prior: Tensor | None = None) -> Tensor:
-    """CWS(P) = 1/C sum_c (C p_c)^r s_c / n_c^r, s_c = sum_i P_ic^2, n_c = sum_i P_ic (Eq. 11).
+    """CWS(P) = 1/C sum_c (C q_c)^r s_c / n_c^r, s_c = sum_i P_ic^2, n_c = sum_i P_ic (Eq. 11).
 
-    An absent class counts as 0. The paper's measure is the one without `prior` (p_c = 1/C).
+    An absent class counts as 0. The paper's measure is the one without `prior` (q_c = 1/C).
 
     >>> class_weighted_squares(torch.eye(2)[[0, 0, 0, 1]])
     tensor(1.3660)
@@ -67,8 +71,9 @@ def normalized_squares(
 ) -> Tensor:
     """NS(P) = S / (O_r + alpha S) + eps S, with S = sum_ic P_ic^2 (Eq. 27).
 
-    O_r = sum over ordered pairs i != j of (sum_c P_ic P_jc / (C p_c))^r, with 0^0 = 1. `eps=None`
-    is 1e-6 where B < C and 0 elsewhere; the paper's measure is the one without `prior`.
+    O_r = sum over ordered pairs i != j of G_ij^r, G_ij = sum_c P_ic P_jc, with 0^0 = 1. With shares
+    q as `prior` it is that of G_ij^(r-1) H_ij, H_ij = sum_c P_ic P_jc / (C q_c). `eps=None` is 1e-6
+    where B < C and 0 elsewhere; the paper's measure is the one without `prior`.
 
     >>> normalized_squares(torch.eye(2)[[0, 0, 0, 1]])
     tensor(0.4000)
@@ -76,8 +81,11 @@ def normalized_squares(
     rows, classes = probs.shape[-2:]
     if eps is None:
         eps = 1e-6 if rows < classes else 0.0
-    weighted = probs if prior is None else probs / (prior * classes)
-    pairs = (weighted @ probs.mT) ** r
+    gram = probs @ probs.mT
+    pairs = gram**r
+    if prior is not None:
+        weighted = (probs / (prior * classes)) @ probs.mT
+        pairs = pairs * weighted / torch.where(gram > 0, gram, 1.0)
     off_diagonal = ~torch.eye(rows, dtype=torch.bool, device=probs.device)
     other = torch.where(off_diagonal, pairs, 0.0).sum((-2, -1))
     squares = probs.square().sum((-2, -1))

@@ -11,6 +11,10 @@ from equida.torch_modes import autocasts
 
 ValueAndGradient = Callable[..., tuple[Tensor, Tensor]]
 
+SMALLEST_RELATIVE_SHARE = 1e-6
+"""A class counts as at least a millionth of its uniform share: that is absent in every real target,
+and its weights, 1e6 at most, stay far inside the range of float32."""
+
 
 def checked(logits: Tensor) -> Tensor:
     """The logits as float32 (float64 stays), or a ValueError if they are no prediction matrix."""
@@ -48,9 +52,12 @@ def positive(name: str, value: float) -> None:
 
 
 def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:
-    """C p_c for every class: how much larger than in a uniform target class c is known to be."""
+    """C q_c for every class: how much larger than in a uniform target class c is aimed to be.
+
+    No class is below `SMALLEST_RELATIVE_SHARE`, so that shares of 0 are welcome.
+    """
     classes = logits.shape[1]
-    shares = torch.as_tensor(prior, dtype=logits.dtype, device=logits.device)
+    shares = torch.as_tensor(prior, dtype=logits.dtype, device=logits.device).detach()
     if shares.shape != (classes,):
         raise ValueError(
             f"prior has shape {tuple(shares.shape)}; it needs one share for each of the "
@@ -60,12 +67,18 @@ def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:
         total, least = float(shares.sum()), float(shares.min())
         if not abs(total - 1.0) <= 1e-3:
             raise ValueError(f"prior sums to {total:g}; the shares of the classes must sum to 1")
-        if not least > 0.0:
-            raise ValueError(
-                f"prior has a share of {least:g}; every class needs a share above 0 "
-                "(give an absent class a small one)"
-            )
-    return shares * classes
+        if not least >= 0.0:
+            raise ValueError(f"prior has a share of {least:g}; shares must not be below 0")
+    return (shares * classes).clamp_min(SMALLEST_RELATIVE_SHARE)
+
+
+def refuse_prior_without_equity(r: float, prior: Any) -> None:
+    """A ValueError where a loss whose pressure `r` is 0 is given shares to aim at."""
+    if r == 0.0 and prior is not None:
+        raise ValueError(
+            "prior is given with r = 0, where the sizes of the classes do not count; "
+            "leave it out, or choose r above 0"
+        )
 
 
 def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any) -> Tensor:

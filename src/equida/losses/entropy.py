@@ -1,11 +1,12 @@
 """Losses on the entropy and the confusion of target predictions."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from equida.losses.closed_form import checked, log_probabilities, positive
+from equida.losses.closed_form import checked, log_probabilities, positive, relative_prior
 
 
 def entropy(logits: Tensor) -> Tensor:
@@ -19,18 +20,30 @@ def entropy(logits: Tensor) -> Tensor:
     return _row_entropy(log_probabilities(checked(logits))).mean()
 
 
-def information_maximization(logits: Tensor) -> Tensor:
+def information_maximization(
+    logits: Tensor, prior: Tensor | Sequence[float] | None = None
+) -> Tensor:
     """Mean entropy of the rows minus the entropy of the mean row (Liang et al. 2020, SHOT-IM).
 
     Minus the mutual information of sample and class. The minimum is attained at one-hot rows with
     balanced classes. Value in [-log min(B, C), 0]; lower is better.
 
+    Args:
+        logits: target predictions, (batch, classes).
+        prior: the shares q of the classes to aim at, instead of equal ones: the entropy of the mean
+            row p becomes log C - KL(p || q). The minimum, -log C, is attained at one-hot rows with
+            class sizes in proportion to q. A share below 1e-6 / C counts as 1e-6 / C.
+
     >>> information_maximization(torch.eye(4) * 50)
     tensor(-1.3863)
     """
-    log_probs = log_probabilities(checked(logits))
+    logits = checked(logits)
+    log_probs = log_probabilities(logits)
     log_mean = log_probs.logsumexp(0, keepdim=True) - math.log(log_probs.shape[0])
-    return _row_entropy(log_probs).mean() - _row_entropy(log_mean).sum()
+    value = _row_entropy(log_probs).mean() - _row_entropy(log_mean).sum()
+    if prior is None:
+        return value
+    return value - (log_mean.exp() * relative_prior(prior, logits).log()).sum()
 
 
 def mcc(logits: Tensor, temperature: float = 2.5) -> Tensor:

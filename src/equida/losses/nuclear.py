@@ -1,17 +1,27 @@
 """Losses on the spectrum of target predictions: BNM and its fast approximation."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from equida.losses.closed_form import checked, from_closed_form, through_softmax
+from equida.losses.closed_form import (
+    checked,
+    from_closed_form,
+    relative_prior,
+    through_softmax,
+)
 
 Normalize = Literal["batch", "min", "sqrt", "sum"]
 
 
-def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
+def bnm(
+    logits: Tensor,
+    normalize: Normalize = "batch",
+    prior: Tensor | Sequence[float] | None = None,
+) -> Tensor:
     """Batch nuclear-norm maximization: minus the scaled sum of singular values of the softmax.
 
     BNM(P) = -||P||_* / B   (Cui et al. 2020, in the scale of Zhang et al. 2022, Eq. 3)
@@ -25,13 +35,18 @@ def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
             singular value (the BNM authors' code); "sqrt": sqrt(B C); "sum": nothing. The weight of
             the loss does not carry over from one to another: B / min(B, C) is 1.16 at 36 x 31 and
             3 at 36 x 12.
+        prior: the shares q of the classes to aim at, instead of equal ones: the norm is that of
+            P diag(sqrt(C q_c)), which is largest at one-hot rows with class sizes in proportion to
+            q. A share below 1e-6 / C counts as 1e-6 / C.
 
     >>> bnm(torch.eye(2)[[0, 0, 1, 1]] * 50, normalize="sum")
     tensor(-2.8284)
     """
     logits = checked(logits)
     if logits.device.type == "mps":  # has neither float64 nor singular values
-        return bnm(logits.cpu(), normalize=normalize).to(logits.device)
+        if isinstance(prior, Tensor):
+            prior = prior.cpu()
+        return bnm(logits.cpu(), normalize, prior).to(logits.device)
     batch, classes = logits.shape
     divisors = {
         "batch": float(batch),
@@ -42,12 +57,14 @@ def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
     if normalize not in divisors:
         raise ValueError(f"normalize is {normalize!r}; it must be one of {', '.join(divisors)}")
     scale = -1.0 / divisors[normalize]
+    columns = None if prior is None else relative_prior(prior, logits).sqrt()
     try:
         # The smaller problem has more operations around it, which a small matrix does not repay.
         if logits.dtype == torch.float64 or logits.numel() <= 2048:
-            singular: Tensor = torch.linalg.svdvals(logits.softmax(1))
+            probs = logits.softmax(1)
+            singular: Tensor = torch.linalg.svdvals(probs if columns is None else probs * columns)
             return singular.sum() * scale
-        return from_closed_form(_through_gram, logits, scale)
+        return from_closed_form(_through_gram, logits, scale, columns)
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         probs = logits.softmax(1)
         if bool(probs.isfinite().all()):
@@ -56,14 +73,15 @@ def bnm(logits: Tensor, normalize: Normalize = "batch") -> Tensor:
         return probs.sum() * math.nan
 
 
-def _through_gram(logits: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """||P||_* and its gradient U V^T from the smaller of P P^T and P^T P, in float64.
+def _through_gram(logits: Tensor, scale: float, columns: Tensor | None) -> tuple[Tensor, Tensor]:
+    """||M||_* and its gradient U V^T from the smaller of M M^T and M^T M, in float64.
 
-    U V^T = (P P^T)^(-1/2) P = P (P^T P)^(-1/2). Squaring costs half of the digits, which float64
-    has to spare for a float32 result.
+    M is P, or P diag(columns). U V^T = (M M^T)^(-1/2) M = M (M^T M)^(-1/2). Squaring costs half of
+    the digits, which float64 has to spare for a float32 result.
     """
     probs = logits.softmax(1)
-    exact = probs.double()
+    matrix = probs if columns is None else probs * columns
+    exact = matrix.double()
     tall = exact.shape[0] > exact.shape[1]
     values, vectors = torch.linalg.eigh(exact.mT @ exact if tall else exact @ exact.mT)
     # A large product is as good in float32 unless P is all but singular, where the higher floor
@@ -72,23 +90,36 @@ def _through_gram(logits: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     # The floor fades out the directions below the noise of the squared matrix: of the subgradients
     # in the null space of P, 0 is the one that every machine agrees on.
     floor = (1e-11 if large else 1e-14) * probs.shape[0]
-    inverse = values.clamp_min(floor).rsqrt() * scale
-    factor = probs if large else exact
+    if columns is None:
+        inverse = values.clamp_min(floor).rsqrt() * scale
+    else:
+        # The noise grows with the largest column.
+        inverse = values.clamp_min(columns.max().double().square() * floor).rsqrt() * scale
+    factor = matrix if large else exact
     root = ((vectors * inverse) @ vectors.mT).to(factor.dtype)
-    by_probs = (factor @ root if tall else root @ factor).to(probs.dtype)
+    by_matrix = (factor @ root if tall else root @ factor).to(probs.dtype)
+    by_probs = by_matrix if columns is None else by_matrix * columns
     return (values @ inverse).to(probs.dtype), through_softmax(by_probs, probs)
 
 
-def fbnm(logits: Tensor) -> Tensor:
+def fbnm(logits: Tensor, prior: Tensor | Sequence[float] | None = None) -> Tensor:
     """Fast BNM: minus the mean of the min(B, C) largest column norms of the softmax.
 
     sum_c sqrt(sum_i P_ic^2) bounds the nuclear norm from above and equals it at one-hot rows, in
     time O(B C) (Cui et al. 2021). Lower is better.
 
+    Args:
+        logits: target predictions, (batch, classes).
+        prior: the shares q of the classes to aim at, instead of equal ones: column c is multiplied
+            by sqrt(C q_c), as in `bnm`.
+
     >>> fbnm(torch.eye(2)[[0, 0, 1, 1]] * 50)
     tensor(-1.4142)
     """
-    probs = checked(logits).softmax(1)
+    logits = checked(logits)
+    probs = logits.softmax(1)
+    if prior is not None:
+        probs = probs * relative_prior(prior, logits).sqrt()
     norms = torch.linalg.vector_norm(probs, dim=0)
     largest: Tensor = norms.topk(min(probs.shape)).values
     return -largest.mean()

@@ -12,6 +12,7 @@ from equida.losses.closed_form import (
     in_range,
     log_probabilities,
     positive,
+    refuse_prior_without_equity,
     relative_prior,
     through_softmax,
 )
@@ -67,14 +68,16 @@ def cwsm(logits: Tensor, r: float = 0.5, prior: Tensor | Sequence[float] | None 
         logits: target predictions, (batch, classes).
         r: pressure towards equal class sizes, in [0, 1]; 0 is MaxSquare up to a constant, and at 1
             only the number of non-empty classes counts, not their sizes.
-        prior: known shares of the classes in the target. Class c's term is multiplied by
-            (C p_c)^r, which moves the minimum to class sizes in proportion to p.
+        prior: the shares q of the classes to aim at, instead of equal ones; r must be above 0.
+            Class c's term is multiplied by (C q_c)^r, which moves the minimum to class sizes in
+            proportion to q. A share below 1e-6 / C counts as 1e-6 / C.
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> bool(cwsm(balanced) < cwsm(collapsed))
     True
     """
     in_range("r", r, 0.0, 1.0)
+    refuse_prior_without_equity(r, prior)
     logits = checked(logits)
     weights = None if prior is None else relative_prior(prior, logits) ** r
     return from_closed_form(_cwsm, logits, float(r), weights)
@@ -112,15 +115,18 @@ def nsm(
         alpha: above 0; larger values flatten the gradient near the minimum.
         eps: weight of S alone; None is 1e-6 where batch < classes, where rows with disjoint
             supports would otherwise do as well as one-hot rows, and 0 elsewhere.
-        prior: known shares of the classes in the target; the pair term becomes
-            sum_c P_ic P_jc / (C p_c). The minimum then has class sizes n_c with n_c - 1/2 in
-            proportion to p_c^r: to aim at shares q, pass p in proportion to q^(1/r).
+        prior: the shares q of the classes to aim at, instead of equal ones; r must be above 0. The
+            term of a pair becomes G^(r-1) H with G = sum_c P_ic P_jc and H = sum_c P_ic P_jc /
+            (C q_c). Batches that are drawn at random cost least on average where the shares of
+            the classes are q; in a single batch, n_c - 1/2 is in proportion to q_c. A share below
+            1e-6 / C counts as 1e-6 / C.
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> nsm(balanced), nsm(collapsed)
     (tensor(-1.), tensor(-0.5000))
     """
     in_range("r", r, 0.0, 1.0)
+    refuse_prior_without_equity(r, prior)
     positive("alpha", alpha)
     logits = checked(logits)
     if eps is None:
@@ -153,21 +159,32 @@ def _normalized(
 
 
 def _pairs(probs: Tensor, r: float, scale: Tensor | None) -> tuple[Tensor, Tensor]:
-    """O_r = sum over i != j of (sum_c scale_c P_ic P_jc)^r, and its gradient by P."""
-    scaled = probs if scale is None else probs * scale
+    """O_r = sum over i != j of G_ij^(r-1) H_ij, and its gradient by P.
+
+    G = P P^T and H = P diag(scale) P^T; without `scale`, H is G.
+    """
     if r == 0.0:
         rows = probs.shape[0]
         return probs.new_tensor(rows * (rows - 1)), torch.zeros_like(probs)
     if r == 1.0:
+        scaled = probs if scale is None else probs * scale
         others = scaled.sum(0) - scaled
         return (probs * others).sum(), 2.0 * others
-    gram = _gram(probs if scale is None else probs * scale.sqrt())
+    gram = _gram(probs)
     gram.diagonal().zero_()
     powers = gram.pow(r)
     # G^(r-1) without its pole: where G underflows, so does the gradient by the logits, which is
     # bounded by r G^r.
-    slopes = powers / gram.clamp_min(torch.finfo(gram.dtype).tiny)
-    return powers.sum(), (slopes @ scaled) * (2.0 * r)
+    floored = gram.clamp_min(torch.finfo(gram.dtype).tiny)
+    slopes = powers / floored
+    if scale is None:
+        return powers.sum(), (slopes @ probs) * (2.0 * r)
+    weighted = _gram(probs * scale.sqrt())
+    weighted.diagonal().zero_()
+    # H / G is a mean of `scale`, so that it is bounded where both underflow.
+    by_gram = slopes * (weighted / floored)
+    by_probs = torch.addcmul((by_gram @ probs) * (2.0 * r - 2.0), slopes @ probs, scale, value=2.0)
+    return (slopes * weighted).sum(), by_probs
 
 
 def _gram(rows: Tensor) -> Tensor:
@@ -186,20 +203,27 @@ def _nsm_in_logarithms(
 ) -> tuple[Tensor, Tensor]:
     """`_nsm` with log G instead of G, for powers that outlive the underflow of G.
 
-    With R_ij the distribution in proportion to scale_c P_ic P_jc, the gradient of O_r by row i of
-    the logits is 2 r sum_j G_ij^r (R_ij - P_i). Costs B^2 C exponentials, in blocks of rows.
+    With R_ij the distribution in proportion to P_ic P_jc, the gradient of O_r by row i of the
+    logits is 2 r sum_j G_ij^r (R_ij - P_i). Costs B^2 C exponentials, in blocks of rows.
+
+    With `scale`, T_ij = G_ij^(r-1) H_ij takes the place of G_ij^r, where H_ij / G_ij is the mean of
+    `scale` over R_ij: 2 sum_j (G_ij^r scale R_ij + T_ij ((r - 1) R_ij - r P_i)).
     """
     log_probs = log_probabilities(logits)
     probs = log_probs.exp()
-    scaled = log_probs if scale is None else log_probs + scale.log()
     rows, classes = logits.shape
     everyone = torch.arange(rows, device=logits.device)
     powers, by_logits = [], []
     for block in torch.split(everyone, max(1, 2**24 // (rows * classes))):
-        joint = log_probs[block][:, None] + scaled
+        joint = log_probs[block][:, None] + log_probs
         log_gram = joint.logsumexp(2)
+        together = (joint - log_gram[..., None]).exp()
         power = torch.where(block[:, None] == everyone, 0.0, (r * log_gram).exp())
-        meeting = (power[..., None] * (joint - log_gram[..., None]).exp()).sum(1)
+        meeting = (power[..., None] * together).sum(1)
+        if scale is not None:
+            power = power * (together * scale).sum(2)
+            reweighted = meeting * (scale / r)
+            meeting = reweighted + (power[..., None] * together).sum(1) * (1.0 - 1.0 / r)
         powers.append(power.sum(1))
         by_logits.append(meeting - powers[-1][:, None] * probs[block])
     squares = probs.square().sum()

@@ -65,18 +65,16 @@ def nuclear_norm_of(sizes: Tensor) -> Tensor:
 
 
 def cws_of(sizes: Tensor, r: float, relative: Tensor | float = 1.0) -> Tensor:
-    """1/C sum_c (C p_c)^r n_c^(1-r), an absent class counting 0 (Eq. 25); `relative` is C p_c."""
+    """1/C sum_c (C q_c)^r n_c^(1-r), an absent class counting 0 (Eq. 25); `relative` is C q_c."""
     terms = torch.where(sizes > 0, sizes ** (1.0 - r), 0.0)
     return (terms * torch.as_tensor(relative, dtype=sizes.dtype) ** r).mean(-1)
 
 
-def ns_of(
-    sizes: Tensor, alpha: float, eps: float, r: float = 1.0, relative: Tensor | float = 1.0
-) -> Tensor:
-    """B / (sum_c (n_c^2 - n_c)(C p_c)^-r + alpha B) + eps B (Eq. 41).
+def ns_of(sizes: Tensor, alpha: float, eps: float, relative: Tensor | float = 1.0) -> Tensor:
+    """B / (sum_c (n_c^2 - n_c) / (C q_c) + alpha B) + eps B (Eq. 41); `relative` is C q_c.
 
-    r makes a difference with a prior only.
+    r makes no difference at one-hot rows.
     """
     rows = sizes.sum(-1)
-    weights = torch.as_tensor(relative, dtype=sizes.dtype) ** -r
+    weights = 1.0 / torch.as_tensor(relative, dtype=sizes.dtype)
     return rows / (((sizes**2 - sizes) * weights).sum(-1) + alpha * rows) + eps * rows
