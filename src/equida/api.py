@@ -65,6 +65,8 @@ def adapt(
     threads: int = 0,
     ignore_target_labels: bool = False,
     skip_unreadable: bool = False,
+    source_shares: str | Path = "",
+    target_shares: str | Path = "",
     tensorboard: bool = False,
     progress: bool | None = None,
 ) -> Run:
@@ -97,6 +99,9 @@ def adapt(
         threads: of torch in each process; 0: as suits the data.
         ignore_target_labels: the target's folders are not classes; use all images below it.
         skip_unreadable: leave out images that cannot be read instead of stopping.
+        source_shares: cut the source's classes down: "long-tail:30", "classes:15", or a file with a
+            class and its share on each line. A third part, "long-tail:30:7", is the seed of it.
+        target_shares: the same for the target, by its labels: a protocol to measure methods with.
         tensorboard: write curves for TensorBoard into the run's folder.
         progress: None shows progress in a terminal or a notebook; True and False force it.
 
@@ -130,6 +135,8 @@ def adapt(
         threads=threads,
         ignore_target_labels=ignore_target_labels,
         skip_unreadable=skip_unreadable,
+        source_shares=os.fspath(source_shares),
+        target_shares=os.fspath(target_shares),
     )
     mode = display_mode(progress)
     remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
@@ -245,6 +252,8 @@ def bench(
     jobs: int = 0,
     cluster: str = "",
     skip_unreadable: bool = False,
+    source_shares: str | Path = "",
+    target_shares: str | Path = "",
     progress: bool | None = None,
 ) -> Table:
     """Run every method on every task and return the table, with the paper's numbers beside.
@@ -273,6 +282,9 @@ def bench(
         jobs: runs at once; 0: one for each core, or for each GPU.
         cluster: "dask://HOST:PORT" does the runs there.
         skip_unreadable: leave out images that cannot be read instead of stopping.
+        source_shares: cut the source's classes down, as for `adapt`.
+        target_shares: cut the target's classes down, as for `adapt`; the same samples for every
+            method and seed. The table then has mean class accuracy too.
         progress: None shows progress in a terminal or a notebook; True and False force it.
 
     Raises:
@@ -296,6 +308,8 @@ def bench(
         jobs=jobs,
         cluster=cluster,
         skip_unreadable=skip_unreadable,
+        source_shares=os.fspath(source_shares),
+        target_shares=os.fspath(target_shares),
     )
     mode = display_mode(progress)
     remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)

@@ -63,6 +63,11 @@ class Arguments:
     labels."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
+    source_shares: str = ""
+    """Cut the source's classes down: long-tail:30 (sizes fall by 30), classes:15, or a file with a
+    class and its share on each line; long-tail:30:7 does it with seed 7."""
+    target_shares: str = ""
+    """The same for the target, by its labels."""
     tensorboard: bool = False
     """Write curves for TensorBoard into the run's folder."""
     quiet: bool = False
@@ -108,6 +113,8 @@ def request_of(given: "ParsedArguments") -> "AdaptRequest":
         threads=given.threads,
         ignore_target_labels=given.ignore_target_labels,
         skip_unreadable=given.skip_unreadable,
+        source_shares=given.source_shares,
+        target_shares=given.target_shares,
     )
 
 

@@ -66,6 +66,11 @@ class Arguments:
     must see DATA and OUT under the same paths."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
+    source_shares: str = ""
+    """Cut the source's classes down: long-tail:30 (sizes fall by 30), classes:15, or a file with a
+    class and its share on each line; long-tail:30:7 does it with seed 7."""
+    target_shares: str = ""
+    """The same for the target, by its labels; every method and seed has the same samples."""
     quiet: bool = False
     """Show no progress."""
 
@@ -111,6 +116,8 @@ def request_of(arguments: Any) -> "BenchRequest":
         jobs=given.jobs,
         cluster=given.cluster,
         skip_unreadable=given.skip_unreadable,
+        source_shares=given.source_shares,
+        target_shares=given.target_shares,
     )
 
 

@@ -20,6 +20,7 @@ from equida.data.folders import image_folder, unlabelled_folder
 from equida.data.images import is_image_name
 from equida.data.layouts import find_folder, find_list
 from equida.data.lists import image_list
+from equida.data.shares import shares_title, subsampled
 from equida.data.task import Task, make_task
 from equida.data.walk import FolderTree, existing
 from equida.errors import InputError
@@ -54,6 +55,20 @@ class DataSpec:
     """Which classes the task has where the domains' differ."""
     own: OwnBenchmark | None = None
     """The user's data set whose domains `source` and `target` are, as it was found in `data`."""
+    source_shares: str = ""
+    """What the source's classes are cut down to, such as "long-tail:30" (see `data.shares`)."""
+    target_shares: str = ""
+    """The same for the target."""
+
+    @property
+    def protocol(self) -> str:
+        """What is made of the data besides opening them, in words; "" for nothing.
+
+        >>> DataSpec("A", "W", "office31", target_shares="long-tail:30").protocol
+        'target long-tail:30'
+        """
+        pairs = (("source", self.source_shares), ("target", self.target_shares))
+        return ", ".join(f"{role} {shares_title(text)}" for role, text in pairs if text)
 
     @property
     def data_set(self) -> Benchmark | None:
@@ -379,13 +394,17 @@ def _from_file(chosen: Benchmark, wanted: BenchmarkDomain, file: Path) -> Domain
 def _pair(spec: DataSpec, places: DataPlaces) -> tuple[Domain, Domain, str | None]:
     """Source, target and the name of the task, or None for the usual name."""
     if spec.benchmark is None:
-        source, target = _at(spec.source, places), _target(spec, places)
+        source, target = _source(spec, _at(spec.source, places)), _target(spec, places)
         same = source.name == target.name
         return source, target, _name(spec.source, spec.target) if same else None
     chosen = benchmark(spec.benchmark)
     keys = [chosen.domain(name).key for name in (spec.source, spec.target)]
-    source = load_domain(chosen, keys[0], _data(spec, places))
+    source = _source(spec, load_domain(chosen, keys[0], _data(spec, places)))
     return source, _target(spec, places), "2".join(keys)
+
+
+def _source(spec: DataSpec, opened: Domain) -> Domain:
+    return subsampled(opened, spec.source_shares, "source")
 
 
 def _target(spec: DataSpec, places: DataPlaces) -> Domain:
@@ -394,8 +413,9 @@ def _target(spec: DataSpec, places: DataPlaces) -> Domain:
     else:
         place = places[spec.target]
         if spec.ignore_target_labels and isinstance(place, FolderTree):
-            return unlabelled_folder(place)
+            return subsampled(unlabelled_folder(place), spec.target_shares, "target")
         target = _at(spec.target, places)
+    target = subsampled(target, spec.target_shares, "target")
     return target.relabel((), None) if spec.ignore_target_labels else target
 
 

@@ -40,6 +40,23 @@ class Grid:
     skip_unreadable: bool = False
     data_sha256: str = ""
     """Digest of the data, so that other data in the same place are other runs."""
+    source_shares: str = ""
+    """What the source's classes are cut down to (see `data.shares`)."""
+    target_shares: str = ""
+    """The same for the target."""
+
+    def data_spec(self, task: str) -> DataSpec:
+        """The data of one of its tasks."""
+        source, target = benchmark(self.benchmark).task(task)
+        return DataSpec(
+            source.key,
+            target.key,
+            self.benchmark,
+            self.data,
+            self.skip_unreadable,
+            source_shares=self.source_shares,
+            target_shares=self.target_shares,
+        )
 
 
 @dataclass(frozen=True)
@@ -73,12 +90,11 @@ def plan(grid: Grid, root: Path) -> list[PlannedRun]:
 
 
 def _planned(grid: Grid, variant: Variant, task: str, seed: int, root: Path) -> PlannedRun:
-    source, target = benchmark(grid.benchmark).task(task)
     changes = {**grid.recipe_changes, **variant.recipe}
     config = RunConfig(
         variant.method,
         recipe(grid.recipe, changes, benchmark=grid.benchmark, task=task),
-        DataSpec(source.key, target.key, grid.benchmark, grid.data, grid.skip_unreadable),
+        grid.data_spec(task),
         overrides=dict(variant.overrides),
         backbone=grid.backbone,
         weights=grid.weights,
@@ -98,7 +114,8 @@ def folder_name(config: RunConfig, variant: Variant) -> str:
     task = f"{config.task.source}2{config.task.target}"
     # As nothing but the changed values, so that a name does not depend on how a run was asked for.
     values = parameter_title({**variant.overrides, **variant.recipe})
-    words = [str(config.benchmark), task, variant.method, values, f"seed{config.seed}"]
+    words = [str(config.benchmark), task, config.task.protocol, variant.method, values]
+    words.append(f"seed{config.seed}")
     readable = "-".join(word.strip(" ()").replace(", ", "-") for word in words if word)
     safe = "".join(c if c.isalnum() or c in "-_+.=" else "_" for c in readable)
     return f"{safe}-{fingerprint(config)}"

@@ -30,7 +30,7 @@ from equida.runs.table import Reference, Table, make_table
 from equida.training.build import SeededBackbone, row_shape
 from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
-from equida.training.plan import Remarks, default_backbone
+from equida.training.plan import Remarks, chosen_shares, default_backbone
 from equida.training.recipe import default_recipe, recipe
 
 Sweeps = Mapping[str, Sequence[Any]] | Sequence[str]
@@ -64,6 +64,10 @@ class BenchRequest:
     jobs: int = 0
     cluster: str = ""
     skip_unreadable: bool = False
+    source_shares: str = ""
+    """What the source's classes are cut down to (see `data.shares`)."""
+    target_shares: str = ""
+    """The same for the target, by its labels."""
 
 
 def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | None = None) -> Table:
@@ -86,6 +90,8 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     workers = workers.resolved()
     planned = plan(grid, folder.path)
     results = GridResults(planned)
+    # Published numbers are of the whole data: they have nothing to say beside a part of them.
+    protocol = grid.data_spec(grid.tasks[0]).protocol
 
     def table() -> Table:
         return make_table(
@@ -96,7 +102,8 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
             select=request.select,
             measures=request.measures,
             network=network_title(planned[0].config),
-            reference=reference,
+            protocol=protocol,
+            reference=None if protocol else reference,
         )
 
     todo = results.unfinished
@@ -117,7 +124,8 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     seeds = chosen_seeds(request.seeds)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
-    found = _network(request, chosen, tasks, remarks)
+    shares = chosen_shares(request)
+    found = _network(request, chosen, tasks, shares, remarks)
     weights = os.path.abspath(request.weights) if request.weights else None
     return Grid(
         chosen.name,
@@ -133,6 +141,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
         found.origin,
         request.skip_unreadable,
         found.digest,
+        **shares,
     )
 
 
@@ -158,13 +167,18 @@ class _Network:
 
 
 def _network(
-    request: BenchRequest, chosen: Benchmark, tasks: Sequence[str], remarks: Remarks
+    request: BenchRequest,
+    chosen: Benchmark,
+    tasks: Sequence[str],
+    shares: Mapping[str, Any],
+    remarks: Remarks,
 ) -> _Network:
     if request.weights and not Path(request.weights).is_file():
         raise InputError(f"--weights {request.weights} does not exist; expected a file")
     data = os.path.abspath(request.data) if request.data else None
     source, target = (domain.key for domain in chosen.task(tasks[0]))
-    opened = open_task(DataSpec(source, target, chosen.name, data, request.skip_unreadable))
+    spec = DataSpec(source, target, chosen.name, data, request.skip_unreadable, **shares)
+    opened = open_task(spec)
     task = opened.task
     backbone = request.backbone or default_backbone(task, chosen.name, request.features)
     if isinstance(task.target, ArrayDomain):

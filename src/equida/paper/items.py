@@ -108,14 +108,19 @@ def choose_groups(
     """The runs to use for each benchmark, and the runs that cannot stand in the same tables.
 
     Of a benchmark's data the ones with most finished runs are used, and of those the network and
-    recipe with most finished runs. Runs that started from another run are none of the paper's.
+    recipe with most finished runs. Runs that started from another run, or that had only some of the
+    samples by a protocol, are none of the paper's.
 
     Args:
         runs: all runs there are.
         order: the benchmarks that come first.
     """
     known = [
-        run for run in runs if run.config.benchmark in BENCHMARKS and run.config.from_run is None
+        run
+        for run in runs
+        if run.config.benchmark in BENCHMARKS
+        and run.config.from_run is None
+        and not run.config.protocol
     ]
     by_benchmark: dict[str, list[RunGroup]] = {}
     for group in group_runs(known):

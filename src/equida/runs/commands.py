@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from equida.data.open import DataSpec
 from equida.fields import exact_text, specs
 from equida.methods import find_field, split_name
 from equida.runs.group import RunGroup
@@ -33,6 +34,7 @@ def adapt_command(config: RunConfig) -> str | None:
     words += ["--data", data.data] if data.data else []
     words += ["--ignore-target-labels"] if data.ignore_target_labels else []
     words += ["--skip-unreadable"] if data.skip_unreadable else []
+    words += _shares_flags(data)
     words += ["--method", config.method, *_hyperparameter_flags(config)]
     words += ["--backbone", config.backbone] if config.backbone != "none" else []
     words += ["--weights", config.weights] if config.weights else []
@@ -79,6 +81,12 @@ def _setting_flags(setting: RunGroup) -> list[str]:
     words += ["--weights", config.weights] if config.weights else []
     words += ["--skip-unreadable"] if config.task and config.task.skip_unreadable else []
     return [*words, "--recipe", config.recipe_name, *_flags(config.recipe_changes)]
+
+
+def _shares_flags(data: DataSpec) -> list[str]:
+    """The flags of a protocol; shares that came from a file stand in the flag themselves."""
+    pairs = (("--source-shares", data.source_shares), ("--target-shares", data.target_shares))
+    return [word for flag, text in pairs if text for word in (flag, text)]
 
 
 def _hyperparameter_flags(config: RunConfig) -> list[str]:

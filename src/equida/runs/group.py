@@ -28,14 +28,15 @@ class RunGroup:
     """None for data that users bring."""
     entries: tuple[Entry, ...]
     """In the order of tasks, variants and seeds."""
+    protocol: str = ""
+    """What was made of the data, in words (see `DataSpec.protocol`)."""
 
     @property
     def title(self) -> str:
-        """What the data are called."""
-        if self.benchmark is None:
-            return OWN_DATA
+        """What the data are called, and what was made of them."""
         known = self.benchmark in BENCHMARKS
-        return BENCHMARKS[self.benchmark].title if known else self.benchmark
+        named = BENCHMARKS[self.benchmark].title if self.benchmark and known else self.benchmark
+        return ", ".join(filter(None, (named or OWN_DATA, self.protocol)))
 
     @cached_property
     def finished(self) -> tuple[Entry, ...]:
@@ -107,15 +108,21 @@ class RunGroup:
 def group_runs(runs: Iterable[Run]) -> list[RunGroup]:
     """The runs by their data: a benchmark's by the digest of its data, users' own in one group.
 
+    Where samples were chosen from the data by a protocol, it belongs to the data.
+
     In a group, two runs of a method are one variant if nothing but task and seed differs, and a
     variant is shown with the values in which the variants of its method differ. A run that was made
     twice counts once.
     """
-    groups: dict[tuple[str | None, str], list[Run]] = defaultdict(list)
+    groups: dict[tuple[str | None, str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: str(run.path)):
         benchmark = run.config.benchmark
-        groups[benchmark, run.config.data_sha256 if benchmark else ""].append(run)
-    made = [RunGroup(name, _entries(name, group)) for (name, _), group in groups.items()]
+        digest = run.config.data_sha256 if benchmark else ""
+        groups[benchmark, digest, run.config.protocol].append(run)
+    made = [
+        RunGroup(name, _entries(name, group), protocol)
+        for (name, _, protocol), group in groups.items()
+    ]
     order = list(BENCHMARKS)
 
     def place(group: RunGroup) -> tuple[int, int]:
@@ -135,7 +142,9 @@ def split_by_setting(group: RunGroup) -> list[RunGroup]:
         key = json.dumps([dict(entry.variant.recipe), dict(entry.variant.network)], sort_keys=True)
         bare = Variant(entry.variant.method, entry.variant.overrides, shown=entry.variant.overrides)
         settings[key].append(dataclasses.replace(entry, variant=bare))
-    split = [RunGroup(group.benchmark, tuple(entries)) for entries in settings.values()]
+    split = [
+        RunGroup(group.benchmark, tuple(entries), group.protocol) for entries in settings.values()
+    ]
     return sorted(split, key=lambda one: -len(one.finished))
 
 

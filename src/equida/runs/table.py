@@ -19,6 +19,7 @@ from equida.runs.variant import Variant, rank
 
 AVERAGE = "Avg"
 BEST, SECOND = 1, 2
+ACCURACIES = ("accuracy", "mean_class_accuracy")
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,7 @@ def make_table(
     select: str = "last",
     measures: bool = False,
     network: str = "",
+    protocol: str = "",
     data_title: str = "",
     reference: Reference | None = None,
     rank_within_methods: bool = False,
@@ -211,13 +213,16 @@ def make_table(
         select: which evaluation of a run counts.
         measures: whether equity, discriminability and the like follow.
         network: what was trained, for the title.
+        protocol: what was made of the data, for the title (see `DataSpec.protocol`). Class shares
+            then differ, so that both accuracies are shown.
         data_title: what the data are called; the benchmark's title by default.
         reference: published numbers to stand below ours.
         rank_within_methods: mark the best among the variants of each method by themselves.
     """
     check_selection(select)
     data_set = BENCHMARKS.get(benchmark)
-    columns = _columns(data_set, tasks, measures)
+    second = _second_accuracy(data_set, bool(protocol))
+    columns = _columns(data_set, tasks, second, measures)
     variants = _ordered({entry.variant.key(): entry.variant for entry in entries}, reference)
     rows = []
     for variant in variants:
@@ -232,15 +237,20 @@ def make_table(
         }
         rows.append(Row(variant, shown, printed))
     title = data_title or (data_set.title if data_set else str(benchmark))
+    title += f", {protocol}" if protocol and not data_title else ""
+    by_task = data_set is not None and data_set.metric != "accuracy" and not _by_class(data_set)
+    measured = "Mean class accuracy" if by_task else "Accuracy"
     failed = (entry for entry in entries if entry.failure is not None)
     return Table(
-        f"Accuracy (%) on {title}" + (f", {network}" if network else ""),
+        f"{measured} (%) on {title}" + (f", {network}" if network else ""),
         tuple(columns),
         ranked(rows, columns, within_methods=rank_within_methods),
         tuple(seeds),
         select,
         benchmark,
-        tuple(_notes(rows, columns, data_set, tasks, select, reference, rank_within_methods)),
+        tuple(
+            _notes(rows, columns, data_set, tasks, second, select, reference, rank_within_methods)
+        ),
         {entry.name: str(entry.failure) for entry in failed},
     )
 
@@ -258,13 +268,13 @@ def row_cells(
         task: _cell({e.seed: e.accuracy(select) for e in done[task]}, done[task], task in failed)
         for task in tasks
     }
-    if data_set is not None and data_set.metric == "mean_class_accuracy":
+    if data_set is not None and _by_class(data_set):
         everything = [entry for task in tasks for entry in done[task]]
         cells = _class_cells(everything, data_set, select, bool(failed))
     else:
         cells = dict(accuracies)
     cells[AVERAGE] = average([accuracies[task] for task in tasks])
-    for figure in figures.columns():
+    for figure in (*figures.columns(), *map(figures.FIGURES.__getitem__, ACCURACIES)):
         each = [
             _cell(_values(done[task], figure, select), done[task], task in failed) for task in tasks
         ]
@@ -335,12 +345,32 @@ def heading(task: str) -> str:
     return task.replace("2", "→", 1) if known else task
 
 
-def _columns(data_set: Benchmark | None, tasks: Sequence[str], measures: bool) -> list[Column]:
-    if data_set is not None and data_set.metric == "mean_class_accuracy":
+def _by_class(data_set: Benchmark | None) -> bool:
+    """Whether the columns are classes."""
+    return data_set is not None and data_set.judged_by_class
+
+
+def _second_accuracy(data_set: Benchmark | None, uneven: bool) -> figures.Figure | None:
+    """The accuracy that a table shows beside its metric where classes are of uneven sizes."""
+    metric = data_set.metric if data_set else "accuracy"
+    if _by_class(data_set) or not (uneven or metric != "accuracy"):
+        return None
+    return figures.FIGURES[next(name for name in ACCURACIES if name != metric)]
+
+
+def _columns(
+    data_set: Benchmark | None,
+    tasks: Sequence[str],
+    second: figures.Figure | None,
+    measures: bool,
+) -> list[Column]:
+    if data_set is not None and _by_class(data_set):
         made = [Column(name, name) for name in (*data_set.display_classes, AVERAGE)]
     else:
         made = [Column(task, heading(task), entries=task) for task in tasks]
         made += [Column(AVERAGE, AVERAGE)] if len(tasks) > 1 else []
+    if second is not None:
+        made.append(Column(second.title, second.title, figure=second.name))
     if measures:
         made += [
             Column(f.title, f.title, accuracy=f.percent, figure=f.name) for f in figures.columns()
@@ -388,6 +418,7 @@ def _notes(
     columns: Sequence[Column],
     data_set: Benchmark | None,
     tasks: Sequence[str],
+    second: figures.Figure | None,
     select: str,
     reference: Reference | None,
     within_methods: bool,
@@ -403,6 +434,8 @@ def _notes(
         accuracy = data_set is not None and data_set.metric == "accuracy"
         if data_set is not None and accuracy and 1 < len(tasks) < len(data_set.tasks):
             notes.append("The average, the published one too, is over the tasks shown.")
-    if data_set is not None and data_set.metric == "mean_class_accuracy" and select != "last":
+    if second is not None:
+        notes.append(f"{second.title}: {second.meaning}; mean over tasks.")
+    if _by_class(data_set) and select != "last":
         notes.append("Figures by class are known for the weights that were kept, not for others.")
     return notes

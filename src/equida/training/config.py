@@ -52,6 +52,12 @@ class RunConfig:
         return self.task.benchmark if self.task else None
 
     @property
+    def protocol(self) -> str:
+        """What was made of the data before the run, in words; "" for nothing."""
+        spec = self.images or self.task
+        return spec.protocol if spec else ""
+
+    @property
     def takes_images(self) -> bool:
         """Whether the run's classifier can label images."""
         return self.backbone != "none" or self.feature_origin is not None

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from equida.data import BENCHMARKS, ArrayDomain, Domain, ImageDomain, Task, benc
 from equida.data.batches import check_size
 from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.open import DataSpec, open_path, open_task, split_path, task_of
+from equida.data.shares import checked_shares, subsampled
 from equida.errors import InputError
 from equida.files import file_sha256
 from equida.models.extractor import (
@@ -37,6 +38,15 @@ from equida.training.recipe import recipe as make_recipe
 
 LOG = logging.getLogger(__name__)
 ROWS_AT_ONCE = 8192
+
+
+class SharesRequest(Protocol):
+    """A request that may cut classes down."""
+
+    @property
+    def source_shares(self) -> str: ...
+    @property
+    def target_shares(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,11 @@ class AdaptRequest:
     threads: int = 0
     ignore_target_labels: bool = False
     skip_unreadable: bool = False
+    source_shares: str = ""
+    """What the source's classes are cut down to: "long-tail:30", "classes:15", or a file of
+    shares (see `data.shares`)."""
+    target_shares: str = ""
+    """The same for the target, by its labels."""
 
     @property
     def in_memory(self) -> bool:
@@ -192,18 +207,32 @@ def data_spec(request: AdaptRequest) -> DataSpec:
             raise InputError("--from RUN takes --target (with -d, a benchmark's) and no --source")
     elif not request.source or not request.target:
         raise InputError("say what to adapt from and to: --source DIR --target DIR, or -d -s -t")
-    skip, ignore = request.skip_unreadable, request.ignore_target_labels
+    if request.from_run and request.source_shares:
+        raise InputError("--from RUN has no source to cut down; leave --source-shares out")
+    further = {
+        "skip_unreadable": request.skip_unreadable,
+        "ignore_target_labels": request.ignore_target_labels,
+        **chosen_shares(request),
+    }
     pair = (request.source, request.target)
     if not request.dataset:
         # From the root, so that the run can be done again from any folder.
         source, target = (os.path.abspath(path) if path else "" for path in pair)
-        return DataSpec(source, target, None, None, skip, ignore)
+        return DataSpec(source, target, None, None, **further)
     chosen = benchmark(request.dataset)
     source, target = (chosen.domain(name).key if name else "" for name in pair)
     if source == target:
         raise InputError(f"source and target are both {source}; choose two domains")
     data = os.path.abspath(request.data) if request.data else None
-    return DataSpec(source, target, chosen.name, data, skip, ignore)
+    return DataSpec(source, target, chosen.name, data, **further)
+
+
+def chosen_shares(request: "SharesRequest") -> dict[str, Any]:
+    """The fields of `DataSpec` for the class shares that are asked for, checked."""
+    return {
+        name: checked_shares(getattr(request, name), f"--{name.replace('_', '-')}")
+        for name in ("source_shares", "target_shares")
+    }
 
 
 def default_backbone(task: Task, dataset: str | None, features: bool) -> str:
@@ -225,7 +254,8 @@ def default_backbone(task: Task, dataset: str | None, features: bool) -> str:
 
 def default_folder(opened: _Opened, request: AdaptRequest) -> Path:
     """A folder below runs/ whose name says what the run is."""
-    words = [request.dataset, opened.task.name, request.method, f"seed{request.seed}"]
+    protocol = opened.spec.protocol if opened.spec else ""
+    words = [request.dataset, opened.task.name, protocol, request.method, f"seed{request.seed}"]
     # Data in memory have no names that would tell one call from the next.
     words += [opened.sha256[:8]] if opened.spec is None else []
     name = "-".join(word for word in words if word)
@@ -368,6 +398,10 @@ def _open_memory(
         for domain in (request.source, request.target)
     )
     assert target is not None
+    shares = chosen_shares(request)
+    if source is not None:
+        source = subsampled(source, shares["source_shares"], "source")
+    target = subsampled(target, shares["target_shares"], "target")
     if request.ignore_target_labels:
         target = target.relabel((), None)
     return task_of(source, target, classes=classes or (), skip_unreadable=request.skip_unreadable)

@@ -81,6 +81,11 @@ class Benchmark:
         return None if self.own else self.name
 
     @property
+    def judged_by_class(self) -> bool:
+        """Whether its table has a column for each class: one task, and their mean is the metric."""
+        return self.metric == "mean_class_accuracy" and len(self.tasks) == 1
+
+    @property
     def display_classes(self) -> tuple[str, ...]:
         """Class names for the head of a table."""
         return self.short_classes or self.classes

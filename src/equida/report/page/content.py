@@ -64,6 +64,7 @@ class ShownGroup:
             measures=True,
             network=self.runs.network,
             data_title=self.title,
+            protocol=self.runs.protocol,
         )
 
     def mean_accuracy(self, variant: Variant, select: str) -> Cell:

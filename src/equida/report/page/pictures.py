@@ -91,7 +91,7 @@ class Pictures:
 
 def _place(data: DataSpec | None) -> str:
     """What two runs with the same target samples share."""
-    return "" if data is None else repr((data.benchmark, data.data, data.target))
+    return "" if data is None else repr((data.benchmark, data.data, data.target, data.protocol))
 
 
 def _has_pictures(domain: Domain) -> bool:

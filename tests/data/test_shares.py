@@ -1,0 +1,167 @@
+"""Domains cut down to a long tail, to some classes, and to given shares."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import equida
+from equida.cli import main
+from equida.data import ArrayDomain, array_domain
+from equida.data.shares import checked_shares, read_shares, subsampled
+from equida.errors import InputError
+
+FLAG = "--target-shares"
+SMALL = ["--iterations", "4", "--batch-size", "8", "--evaluate-every", "4"]
+
+
+def domain(counts: list[int], name: str = "W") -> ArrayDomain:
+    labels = np.repeat(np.arange(len(counts)), counts)
+    np.random.default_rng(3).shuffle(labels)
+    classes = [f"class{number}" for number in range(len(counts))]
+    return array_domain(np.zeros((len(labels), 2)), labels, classes=classes, name=name)
+
+
+def test_a_long_tail_falls_geometrically_from_the_median_and_no_class_is_empty() -> None:
+    tail = subsampled(domain([100] * 5), "long-tail:16", "target")
+    assert sorted(tail.class_counts().tolist(), reverse=True) == [100, 50, 25, 12, 6]
+    assert sorted(subsampled(domain([3] * 5), "long-tail:81", "target").class_counts()) == [
+        1, 1, 1, 1, 3
+    ]  # fmt: skip
+    cut = subsampled(domain([2, 90, 100, 110, 0]), "long-tail:10", "target").class_counts()
+    assert cut[4] == 0
+    assert 1 <= cut[0] <= 2
+    assert cut.max() <= 95
+
+
+def test_classes_keep_all_their_samples_and_others_none() -> None:
+    cut = subsampled(domain([4, 5, 6, 7]), "classes:2", "target").class_counts()
+    kept = np.flatnonzero(cut)
+    assert len(kept) == 2
+    assert cut[kept].tolist() == [[4, 5, 6, 7][k] for k in kept]
+
+
+def test_given_shares_take_as_many_samples_as_there_are() -> None:
+    shares = json.dumps({"class0": 0.5, "Class2": 0.25, "class1": 0.25})
+    cut = subsampled(domain([40, 30, 10, 9]), shares, "target")
+    assert cut.class_counts().tolist() == [20, 10, 10, 0]
+
+
+def test_the_choice_is_the_same_each_time_and_another_for_seed_role_and_domain() -> None:
+    whole = domain([20] * 12)
+    texts = [("long-tail:8", "target"), ("long-tail:8:1", "target"), ("long-tail:8", "source")]
+    chosen = [
+        [cut.identity(i) for i in range(len(cut))]
+        for text, role in [*texts, texts[0]]
+        for cut in [subsampled(whole, text, role)]  # type: ignore[arg-type]
+    ]
+    assert chosen[0] == chosen[3]
+    assert len({tuple(names) for names in chosen}) == 3
+    other = subsampled(domain([20] * 12, "D"), "long-tail:8", "target")
+    assert other.class_counts().tolist() != (
+        subsampled(whole, "long-tail:8", "target").class_counts().tolist()
+    )
+
+
+def test_one_spelling_of_a_protocol_and_shares_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "shares.txt"
+    file.write_text("# counts\nring binder 3\n\nmug 1\n")
+    assert read_shares(file) == {"ring binder": 0.75, "mug": 0.25}
+    stored = checked_shares(str(file), FLAG)
+    assert json.loads(stored) == {"ring binder": 0.75, "mug": 0.25}
+    assert checked_shares(stored, FLAG) == stored
+    assert checked_shares("classes:15:0", FLAG) == "classes:15"
+    assert checked_shares("long-tail:30:2", FLAG) == "long-tail:30:2"
+    assert checked_shares("", FLAG) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["tail:30", "long-tail", "long-tail:0.5", "long-tail:nan", "classes:1.5", "classes:0",
+     "classes:3:-1", "long-tail:30:x", "{", '{"mug": -1}', '{"mug": 0}'],
+)  # fmt: skip
+def test_a_protocol_that_there_is_not(text: str) -> None:
+    with pytest.raises(InputError, match="--target-shares"):
+        checked_shares(text, FLAG)
+
+
+@pytest.mark.parametrize("line", ["mug", "mug -1", "mug x", "mug 1\nmug 2", "mug inf", "mug 0"])
+def test_a_file_of_shares_that_cannot_be_meant(tmp_path: Path, line: str) -> None:
+    (tmp_path / "shares.txt").write_text(f"pen 0\n{line}\n")
+    with pytest.raises(InputError, match=r"shares\.txt"):
+        read_shares(tmp_path / "shares.txt")
+
+
+def test_shares_that_the_domain_cannot_have() -> None:
+    with pytest.raises(InputError, match="has samples of 2 classes; 3 of them"):
+        subsampled(domain([4, 5, 0]), "classes:3", "target")
+    with pytest.raises(InputError, match="no sample of 'class2', whose share is to be 0.5"):
+        subsampled(domain([4, 5, 0]), '{"class0": 0.5, "class2": 0.5}', "target")
+    with pytest.raises(InputError, match="did you mean 'class0'"):
+        subsampled(domain([4, 5, 0]), '{"clas0": 1.0}', "target")
+    unlabelled = array_domain(np.zeros((3, 2)), name="W")
+    with pytest.raises(InputError, match="needs labels .* target W has none"):
+        subsampled(unlabelled, "classes:3", "target")
+
+
+def test_a_protocol_is_a_table_of_its_own(
+    toy_office: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["bench", "office31", "--data", str(toy_office), "--methods", "nsm", "--tasks", "A2W"]
+    words += ["--seeds", "1", "--jobs", "1", "--out", str(tmp_path), "--quiet", *SMALL]
+    assert main([*words, "--target-shares", "classes:15"]) == 0
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    cut, whole = out.split("Accuracy (%) on Office-31")[1:]
+    assert cut.startswith(", target classes:15, heads")
+    assert "Mean class accuracy" in cut
+    assert "paper, diff." not in cut
+    assert "Mean class accuracy" not in whole
+    assert "paper, diff." in whole
+    runs = sorted(tmp_path.glob("*/config.json"))
+    assert len(runs) == 2
+    confusion = {
+        run.parent.name.count("classes_15"): json.loads((run.parent / "result.json").read_text())[
+            "confusion"
+        ]
+        for run in runs
+    }
+    assert sum(sum(row) > 0 for row in confusion[1]) == 15
+    assert sum(sum(row) > 0 for row in confusion[0]) == 31
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path), "--out", str(page)]) == 0
+    assert "Office-31, target classes:15" in page.read_text()
+
+
+def test_a_run_with_a_protocol_is_done_again_from_its_record(
+    toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "shares.txt"
+    file.write_text("mug 3\npen 1\nbike 2\n")
+    small = {"iterations": 4, "batch_size": 6, "evaluate_every": 4}
+    pair = (f"{toy_office}:amazon", f"{toy_office}:webcam")
+    run = equida.adapt(
+        *pair, target_shares=file, source_shares="long-tail:2", recipe_params=small, progress=False
+    )
+    assert sum(map(sum, run.result["confusion"])) == 8  # type: ignore[index]
+    assert "shares" in run.path.name
+    file.write_text("mug 1\n")
+    assert main(["rerun", str(run.path), "--out", str(tmp_path / "again"), "--quiet"]) == 0
+    again = equida.load_run(tmp_path / "again")
+    assert again.predictions.samples == run.predictions.samples
+    other = equida.adapt(*pair, recipe_params=small, progress=False)
+    assert other.path != run.path
+
+
+def test_data_in_memory_are_cut_down_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    labels = np.repeat(np.arange(4), 20)
+    x = np.random.default_rng(0).normal(size=(80, 5)).astype("f4") + 3 * np.eye(4, 5)[labels]
+    small = {"iterations": 4, "batch_size": 6, "evaluate_every": 4}
+    run = equida.adapt(
+        (x, labels), (x, labels), target_shares="long-tail:8", recipe_params=small, progress=False
+    )
+    counts = np.bincount(run.predictions.labels.numpy())
+    assert sorted(counts.tolist(), reverse=True) == [20, 10, 5, 2]
