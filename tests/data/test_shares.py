@@ -96,12 +96,12 @@ def test_a_file_of_shares_that_cannot_be_meant(tmp_path: Path, line: str) -> Non
 def test_shares_that_the_domain_cannot_have() -> None:
     with pytest.raises(InputError, match="has samples of 2 classes; 3 of them"):
         subsampled(domain([4, 5, 0]), "classes:3", "target")
-    with pytest.raises(InputError, match="no sample of 'class2', whose share is to be 0.5"):
+    with pytest.raises(InputError, match=r"no sample of 'class2', whose share is to be 0\.5"):
         subsampled(domain([4, 5, 0]), '{"class0": 0.5, "class2": 0.5}', "target")
     with pytest.raises(InputError, match="did you mean 'class0'"):
         subsampled(domain([4, 5, 0]), '{"clas0": 1.0}', "target")
     unlabelled = array_domain(np.zeros((3, 2)), name="W")
-    with pytest.raises(InputError, match="needs labels .* target W has none"):
+    with pytest.raises(InputError, match=r"needs labels .* target W has none"):
         subsampled(unlabelled, "classes:3", "target")
 
 
