@@ -1,8 +1,37 @@
-"""The one exception for things a user can put right."""
+"""The one exception for things a user can put right, and text that is safe to print."""
+
+import re
+
+# Control characters, which a terminal obeys; marks that change the direction or the line of text;
+# and halves of surrogate pairs, by which Python holds bytes of file names that are not text.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """`text` with every character that a terminal would obey written as an escape sequence.
+
+    Names of files and classes, and whatever else is read from a file, go through this function
+    before they are printed.
+
+    >>> print(printable("\\x1b[31mred"))
+    \\x1b[31mred
+    """
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a message of several lines, each of which but the first is indented."""
+    return "\n  ".join(map(printable, text.split("\n  ")))
 
 
 class InputError(ValueError):
     """Bad input: one line that names the thing, the value seen, the value expected, what to do.
 
-    The command line prints it without a traceback and exits with code 2.
+    The command line prints it without a traceback and exits with code 2. Whatever names it quotes,
+    its text is safe to print.
     """
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())

@@ -1,12 +1,18 @@
-"""Files that are written whole or not at all, locks between processes, and digests of files."""
+"""Files that are written whole or not at all, locks between processes, digests, and safe reading.
+
+Whatever a file holds, and whatever is behind its name, reading it here ends: with its content, or
+with one line that says what is wrong.
+"""
 
 import contextlib
 import errno
 import hashlib
+import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from equida.errors import InputError
 
@@ -103,7 +109,71 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
         lock.release()
 
 
+def check_regular(path: str | Path) -> None:
+    """Refuse what is not a plain file: reading a pipe, a socket or a device may never end.
+
+    Raises:
+        InputError: it is something else, or it cannot be looked at.
+    """
+    if problem := irregular(path):
+        raise InputError(f"{path}: {problem}; expected a file")
+
+
+def irregular(path: str | Path) -> str:
+    """Why `path` is not a plain file that can be read; "" where it is one."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return "a link to a file that does not exist" if os.path.islink(path) else "no such file"
+    except PermissionError:
+        return "no permission to read it"
+    except OSError as error:
+        return os.strerror(error.errno or 0).lower()
+    except ValueError:  # a NUL, which no file has in its name
+        return "no such file"
+    if stat.S_ISREG(mode):
+        return ""
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return f"{kinds.get(stat.S_IFMT(mode), 'something else')}, not a file"
+
+
+def parse_json(text: str | bytes, origin: object) -> Any:
+    """The value of a JSON text that anybody may have written.
+
+    Args:
+        text: the JSON.
+        origin: where it comes from, for the error message.
+
+    Raises:
+        InputError: it is not JSON, it is nested too deeply, or it has a number of thousands of
+            digits.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InputError(f"{origin} is nested too deeply; it was not written by equida") from None
+    except ValueError as error:
+        raise InputError(f"{origin} is damaged ({error}); remove it or make it again") from None
+
+
+def read_json(path: Path) -> Any:
+    """The parsed file; an InputError where it cannot be read, as for `parse_json`."""
+    check_regular(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {os.strerror(error.errno or 0).lower()}") from None
+    return parse_json(content, path)
+
+
 def file_sha256(path: Path) -> str:
     """The SHA-256 of the file's bytes, as hexadecimal digits."""
+    check_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

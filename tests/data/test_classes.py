@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from equida import EquidaClassifier, adapt
 from equida.data import (
     ArrayDomain,
     array_domain,
@@ -17,8 +18,9 @@ from equida.data import (
     load_domain,
     make_task,
 )
-from equida.data.classes import check_class_names, match_classes
+from equida.data.classes import check_class_names, class_key, match_classes
 from equida.errors import InputError
+from equida.training.plan import AdaptRequest, Remarks, make_plan
 
 TWINS = ["Mug", "pen", "mug"]
 
@@ -65,6 +67,26 @@ def _list(folder: Path) -> object:
     return image_list(folder / "l.txt")
 
 
+def _list_with_classes(folder: Path) -> object:
+    _files(folder)
+    (folder / "l.txt").write_text("Mug/1.jpg 0\npen/1.jpg 1\nmug/1.jpg 0\n")
+    return image_list(folder / "l.txt", classes=["mug", "pen"])
+
+
+def _labels_and_classes(folder: Path) -> object:
+    return array_domain(np.zeros((3, 2)), TWINS, classes=["mug", "pen"], name="shop")
+
+
+def _estimator(folder: Path) -> object:
+    rows = np.arange(12.0).reshape(6, 2)
+    return EquidaClassifier(iterations=1).fit(rows, TWINS * 2, X_target=rows)
+
+
+def _front_door(folder: Path) -> object:
+    rows = np.arange(12.0).reshape(6, 2)
+    return adapt((rows, TWINS * 2), rows, out=folder / "run")
+
+
 def _domain_made_by_hand(folder: Path) -> object:
     source = ArrayDomain(np.zeros((3, 2)), name="shop", classes=TWINS, labels=[0, 1, 2])
     return make_task(source, array_domain(np.zeros((1, 2)), name="desk"))
@@ -74,6 +96,7 @@ def _domain_made_by_hand(folder: Path) -> object:
     "way_in",
     [
         _arrays, _named_arrays, _unlabelled_arrays, _npz, _benchmark_npz, _safetensors, _list,
+        _list_with_classes, _labels_and_classes, _estimator, _front_door,
         lambda folder: image_folder(_files(folder)), _domain_made_by_hand,
     ],
 )  # fmt: skip
@@ -92,3 +115,38 @@ def test_names_that_only_look_different_to_a_machine() -> None:
     with pytest.raises(InputError, match="photos: class 'mug' is listed twice"):
         check_class_names(["mug", "mug"], "photos")
     assert match_classes([other, "TEA"], ["tea", one], "photos") == [1, 0]
+
+
+def test_a_case_that_changes_the_length_of_a_name() -> None:
+    assert class_key("STRASSE") == class_key("stra\u00dfe")
+    assert class_key("\u01f0") == class_key("J\u030c")
+
+
+def test_spellings_that_differ_between_source_and_target_are_said(tmp_path: Path) -> None:
+    """They are one class, but not silently."""
+    rows = np.arange(80.0).reshape(40, 2)
+    said: list[str] = []
+    labels = np.array(["Mug", "pen"] * 20)
+    request = AdaptRequest(
+        array_domain(rows, labels, name="shop"),
+        array_domain(rows, np.char.lower(labels), name="desk"),
+        out=str(tmp_path),
+    )
+    plan = make_plan(request, Remarks(said.append))
+    assert plan.task is not None
+    assert plan.task.target.labels is not None
+    assert plan.task.target.labels.tolist() == [0, 1] * 20
+    assert said == [
+        "target desk writes 1 classes otherwise than the source, such as 'mug' for 'Mug'; they are"
+        " taken for the same"
+    ]
+
+
+def test_domains_of_a_file_that_differ_only_in_case(tmp_path: Path) -> None:
+    rows = {"A_x": np.zeros((2, 3)), "a_x": np.ones((2, 3)), "b_x": np.zeros((2, 3))}
+    np.savez(tmp_path / "f.npz", **rows)  # type: ignore[arg-type]
+    assert feature_domain(tmp_path / "f.npz", domain="a")[0].tolist() == [1.0, 1.0, 1.0]
+    assert feature_domain(tmp_path / "f.npz", domain="B").name == "b"
+    np.savez(tmp_path / "g.npz", Ab_x=np.zeros((2, 3)), aB_x=np.zeros((2, 3)))
+    with pytest.raises(InputError, match="holds the domains Ab, aB; write the one that is meant"):
+        feature_domain(tmp_path / "g.npz", domain="ab")

@@ -1,13 +1,15 @@
 """A domain from arrays or tensors, and what their labels mean."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from equida.data.classes import check_class_names, numbered_classes
+from equida.data.classes import check_class_names, match_classes, numbered_classes
 from equida.data.domain import ArrayDomain
+from equida.data.rows import check_values
 from equida.errors import InputError
 
 
@@ -34,18 +36,11 @@ def array_domain(
     >>> array_domain(np.zeros((3, 5)), name="desk").labels is None
     True
     """
-    rows = values if isinstance(values, Tensor) else np.asarray(values)
-    shape = tuple(rows.shape)
-    if len(shape) not in (2, 3, 4):
-        raise InputError(
-            f"{name}: values have shape {shape}; expected (rows, features), (rows, views, features)"
-            " or (rows, channels, height, width)"
-        )
-    if not isinstance(rows, Tensor) and rows.dtype.kind not in "fiub":
-        raise InputError(f"{name}: values are {rows.dtype}; expected numbers")
-    if shape[0] == 0:
+    rows = values if isinstance(values, Tensor) else _as_array(values, "values", name)
+    check_values(rows, name)
+    if len(rows) == 0:
         raise InputError(f"{name}: values have no rows; expected at least one")
-    known, names = labels_and_classes(labels, shape[0], classes, name)
+    known, names = labels_and_classes(labels, len(rows), classes, name)
     return ArrayDomain(rows, name=name, classes=names, labels=known)
 
 
@@ -62,7 +57,7 @@ def labels_and_classes(
     """
     names = tuple(classes or ())
     check_class_names(names, name)
-    found = None if labels is None else np.asarray(labels)
+    found = None if labels is None else _as_array(labels, "labels", name)
     if found is not None and found.dtype.kind in "iu" and (found == -1).all():
         found = None
     if found is None:
@@ -72,6 +67,11 @@ def labels_and_classes(
             f"{name}: labels have shape {found.shape}; expected one for each of {count} rows"
         )
     if found.dtype.kind in "UO":
+        for row, label in enumerate(found.tolist()):
+            if not isinstance(label, str | int):
+                raise InputError(
+                    f"{name}: row {row} has label {label!r}; expected class names or integers"
+                )
         return _from_names([str(label) for label in found], names, name)
     if found.dtype.kind not in "iub":
         raise InputError(f"{name}: labels are {found.dtype}; expected class names or integers")
@@ -93,13 +93,14 @@ def labels_and_classes(
 def _from_names(
     labels: list[str], classes: tuple[str, ...], name: str
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    names = classes or tuple(sorted(set(labels)))
-    check_class_names(names, name)
-    index = {known: number for number, known in enumerate(names)}
-    unknown = sorted(set(labels) - set(names))
-    if unknown:
-        raise InputError(
-            f"{name}: labels {', '.join(map(repr, unknown[:5]))} are not among its"
-            f" {len(names)} classes"
-        )
+    found = sorted(set(labels))
+    names = classes or tuple(found)
+    index = dict(zip(found, match_classes(found, names, name), strict=True))
     return np.array([index[label] for label in labels], np.int64), names
+
+
+def _as_array(values: ArrayLike, what: str, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:  # such as ragged lists
+        raise InputError(f"{name}: {what} are not an array ({error})") from None

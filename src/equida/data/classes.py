@@ -4,7 +4,7 @@ import difflib
 import unicodedata
 from collections.abc import Sequence
 
-from equida.errors import InputError
+from equida.errors import InputError, printable
 
 
 def composed(name: str) -> str:
@@ -18,14 +18,15 @@ def class_key(name: str) -> str:
     >>> class_key("Mug") == class_key("mug")
     True
     """
-    return composed(name).casefold()
+    return composed(composed(name).casefold())
 
 
 def check_class_names(names: Sequence[str], origin: str) -> None:
     """Refuse a class list in which two classes have the same name, or nearly the same.
 
     Domains are matched by class name without regard to case, so that such classes would be mixed
-    up.
+    up. Names without a visible character, and those with characters that a terminal obeys, are
+    refused too.
 
     Args:
         names: the class list.
@@ -38,6 +39,12 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
     seen: dict[str, str] = {}
     for name in names:
         key = class_key(name)
+        # Half a surrogate pair stands for a byte of a folder's name that is not text.
+        if not name.strip() or printable(_as_text(name)) != _as_text(name):
+            raise InputError(
+                f"{origin}: class {name!r} has no visible name, or control characters in it; rename"
+                " it"
+            )
         if key not in seen:
             seen[key] = name
         elif seen[key] == name:
@@ -49,6 +56,10 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
                 f"{origin}: classes {seen[key]!r} and {name!r} differ only in {what}; merge or"
                 " rename one"
             )
+
+
+def _as_text(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def match_classes(found: Sequence[str], classes: Sequence[str], origin: str) -> list[int]:

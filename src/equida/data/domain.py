@@ -13,8 +13,9 @@ from torch import Tensor
 
 from equida.data.images import read_image
 from equida.data.path_table import PathTable
-from equida.data.rows import RowSelection, Values, take_rows
+from equida.data.rows import RowSelection, Values, check_values, take_rows
 from equida.data.transforms import TrainCrop
+from equida.errors import InputError, printable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -40,9 +41,9 @@ class Domain(abc.ABC):
     train_crop: TrainCrop = "random-crop"
 
     def __init__(self, name: str, classes: Sequence[str], labels: ArrayLike | None) -> None:
-        self.name = name
+        self.name = printable(name)
         self.classes = tuple(classes)
-        self.labels = None if labels is None else np.asarray(labels, np.int64)
+        self.labels = None if labels is None else _indices(labels, self.name)
 
     @abc.abstractmethod
     def __len__(self) -> int: ...
@@ -95,6 +96,16 @@ class Domain(abc.ABC):
     def __repr__(self) -> str:
         labelled = "unlabelled" if self.labels is None else f"{len(self.classes)} classes"
         return f"{type(self).__name__}({self.name!r}, {len(self)} samples, {labelled})"
+
+
+def _indices(labels: ArrayLike, name: str) -> NDArray[np.int64]:
+    found = np.asarray(labels)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iub"):
+        raise InputError(
+            f"{name}: labels are {found.dtype} of shape {found.shape}; expected a row of indices"
+            " into the classes"
+        )
+    return found.astype(np.int64)
 
 
 class ImageDomain(Domain):
@@ -161,6 +172,7 @@ class ArrayDomain(Domain):
         paths: Sequence[str] | None = None,
     ) -> None:
         super().__init__(name, classes, labels)
+        check_values(values, self.name)
         self.values: Values = values
         self.paths = paths if paths is None or isinstance(paths, PathTable) else PathTable(paths)
         self._numbers: NDArray[np.int64] | None = None

@@ -1,7 +1,5 @@
 """A domain from a feature file: .npz, or the .safetensors that `equida features` writes."""
 
-import json
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,11 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equida.data.arrays import labels_and_classes
+from equida.data.classes import class_key
 from equida.data.domain import ArrayDomain
+from equida.data.npz import open_npz
 from equida.data.path_table import PathTable
-from equida.data.rows import NpzRows, Rows, RowSelection, SafetensorsRows, npy_header
+from equida.data.rows import (
+    SAFETENSORS_DTYPES,
+    NpzRows,
+    Rows,
+    RowSelection,
+    SafetensorsRows,
+    check_values,
+    open_safetensors,
+)
 from equida.data.walk import existing
 from equida.errors import InputError
+from equida.files import parse_json
 
 SUFFIXES = (".npz", ".safetensors")
 _PLAIN = (("X", "y"), ("x", "y"), ("features", "labels"))
@@ -45,14 +54,10 @@ def feature_domain(
     chosen = _choose(list(found), domain, path)
     part = found[chosen]
     origin = f"{path} ({chosen})" if len(found) > 1 else str(path)
+    check_values(part.values, origin)
     labels, names = labels_and_classes(
         part.labels, part.values.shape[0], part.classes or classes, origin
     )
-    if len(part.values.shape) not in (2, 3, 4):
-        raise InputError(
-            f"{origin}: features have shape {part.values.shape}; expected (rows, features) or"
-            " (rows, views, features)"
-        )
     if part.paths is not None and len(part.paths) != part.values.shape[0]:
         raise InputError(
             f"{origin}: {len(part.paths)} paths for {part.values.shape[0]} rows; expected one each"
@@ -84,16 +89,13 @@ def feature_origin(file: str | Path) -> FeatureOrigin | None:
     path = Path(file).expanduser()
     if path.suffix != ".safetensors" or not path.is_file():
         return None
-    from safetensors import SafetensorError, safe_open
-
+    with open_safetensors(path) as stored:
+        header = parse_json((stored.metadata() or {}).get("equida", "{}"), f"the header of {path}")
     try:
-        with safe_open(path, framework="np") as stored:
-            header = json.loads((stored.metadata() or {}).get("equida", "{}"))
-        return FeatureOrigin(**{field.name: header[field.name] for field in fields(FeatureOrigin)})
+        found = {field.name: header[field.name] for field in fields(FeatureOrigin)}
     except (KeyError, TypeError):
         return None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path} is damaged: {error}; make it again") from None
+    return FeatureOrigin(**found) if all(isinstance(v, str) for v in found.values()) else None
 
 
 @dataclass
@@ -107,12 +109,7 @@ class _Part:
 def _stored(path: Path) -> dict[str, _Part]:
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: expected a feature file, .npz or .safetensors")
-    try:
-        return _npz(path) if path.suffix == ".npz" else _safetensors(path)
-    except (zipfile.BadZipFile, OSError, EOFError, KeyError) as error:
-        raise InputError(
-            f"{path} cannot be read as {path.suffix}: {error}; make it again"
-        ) from None
+    return _npz(path) if path.suffix == ".npz" else _safetensors(path)
 
 
 def _choose(found: list[str], wanted: str | None, path: Path) -> str:
@@ -121,34 +118,32 @@ def _choose(found: list[str], wanted: str | None, path: Path) -> str:
         if len(found) == 1:
             return found[0]
         raise InputError(f"{path} holds the domains {listed}; say which one is meant")
-    same = [name for name in found if name.casefold() == wanted.casefold()]
-    if not same:
-        raise InputError(f"{path} has no domain {wanted!r}; it holds {listed}")
-    return same[0]
+    same = [name for name in found if class_key(name) == class_key(wanted)]
+    if wanted in found or len(same) == 1:
+        return wanted if wanted in found else same[0]
+    if same:
+        raise InputError(f"{path} holds the domains {', '.join(same)}; write the one that is meant")
+    raise InputError(f"{path} has no domain {wanted!r}; it holds {listed}")
 
 
 def _npz(path: Path) -> dict[str, _Part]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            keys = archive.files
-            classes = tuple(map(str, archive["classes"])) if "classes" in keys else ()
+    with open_npz(path) as stored:
+        keys = stored.keys
+        classes = (
+            tuple(_texts(stored.read("classes"), "classes", path)) if "classes" in keys else ()
+        )
 
-            def read(key: str) -> NDArray[Any] | None:
-                return archive[key] if key in keys else None
+        def part(x: str, y: str, p: str) -> _Part:
+            header = stored.header(x)
+            rows = NpzRows(path, x, header.shape, header.dtype)
+            paths = PathTable(_texts(stored.read(p), p, path)) if p in keys else None
+            return _Part(rows, stored.read(y) if y in keys else None, paths, classes)
 
-            named = [key[:-2] for key in keys if key.endswith("_x")]
-            triples = [(name, f"{name}_x", f"{name}_y", f"{name}_path") for name in named]
-            plain = [(path.stem, x, y, "paths") for x, y in _PLAIN if x in keys][:1]
-            return {
-                name: _Part(_npz_rows(path, x), read(y), _texts(read(p)), classes)
-                for name, x, y, p in triples or plain or [_no_features(path, keys)]
-            }
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{path}: {error}; only arrays of numbers and text are read, never pickled objects"
-        ) from None
+        named = [key[:-2] for key in keys if key.endswith("_x")]
+        triples = [(name, f"{name}_x", f"{name}_y", f"{name}_path") for name in named]
+        plain = [(path.stem, x, y, "paths") for x, y in _PLAIN if x in keys][:1]
+        found = triples or plain or [_no_features(path, keys)]
+        return {name: part(x, y, p) for name, x, y, p in found}
 
 
 def _no_features(path: Path, keys: Sequence[str]) -> tuple[str, str, str, str]:
@@ -158,52 +153,79 @@ def _no_features(path: Path, keys: Sequence[str]) -> tuple[str, str, str, str]:
     )
 
 
-def _npz_rows(path: Path, key: str) -> NpzRows:
-    with zipfile.ZipFile(path) as archive, archive.open(f"{key}.npy") as stream:
-        shape, _, dtype = npy_header(stream)
-    if dtype.kind not in "fiub":
-        raise InputError(f"{path}: {key} is {dtype}; expected numbers")
-    return NpzRows(path, key, shape)
-
-
-def _texts(values: NDArray[Any] | None) -> PathTable | None:
-    return None if values is None else PathTable(map(str, values))
+def _texts(values: NDArray[Any], what: str, path: Path) -> list[str]:
+    """An array of texts, or of numbers that are names."""
+    if values.ndim != 1 or values.dtype.kind not in "Uiu":
+        raise InputError(
+            f"{path}: {what} is {values.dtype} of shape {values.shape}; expected a row of texts"
+        )
+    return [str(value) for value in values]
 
 
 def _safetensors(path: Path) -> dict[str, _Part]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="np") as stored:
-            keys = set(stored.keys())
-            header = dict(json.loads((stored.metadata() or {}).get("equida", "{}")))
-            shape = tuple(stored.get_slice("features").get_shape()) if "features" in keys else ()
-            small = {
-                key: stored.get_tensor(key) for key in ("labels", "domains", "paths") if key in keys
-            }
-    except (SafetensorError, json.JSONDecodeError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is damaged: {error}; make it again") from None
-    if not shape:
-        raise InputError(
-            f"{path} holds {', '.join(sorted(keys)) or 'nothing'}; expected a tensor 'features', as"
-            " `equida features` writes it"
-        )
-    owners, labels, paths = small.get("domains"), small.get("labels"), _paths(header, small)
-    for what, many in (("domains", owners), ("labels", labels), ("paths", paths)):
-        if many is not None and len(many) != shape[0]:
-            raise InputError(f"{path}: {len(many)} {what} for {shape[0]} rows; expected one each")
-    rows = SafetensorsRows(path, "features", shape)
-    whole = _Part(rows, labels, paths, tuple(header.get("classes", ())))
-    names = [str(name) for name in header.get("domains", ())] or [path.stem]
+    small, header, rows = _read_safetensors(path)
+    count = len(rows)
+    owners, labels, paths = small.get("domains"), small.get("labels"), _paths(header, small, path)
+    for what, many in (("domains", owners), ("labels", labels)):
+        if many is not None and (many.dtype.kind not in "iu" or many.shape != (count,)):
+            seen = f"{len(many)}" if many.ndim == 1 and many.dtype.kind in "iu" else f"{many.dtype}"
+            raise InputError(f"{path}: {seen} {what} for {count} rows; expected an integer each")
+    if paths is not None and len(paths) != count:
+        raise InputError(f"{path}: {len(paths)} paths for {count} rows; expected one each")
+    whole = _Part(rows, labels, paths, tuple(_names(header, "classes", path)))
+    names = _names(header, "domains", path) or [path.stem]
+    if len(set(names)) < len(names):
+        raise InputError(f"{path}: a domain is listed twice ({', '.join(names)}); make it again")
     if owners is None or len(names) == 1:
         return {names[0]: whole}
+    if count and not 0 <= owners.min() <= owners.max() < len(names):
+        raise InputError(
+            f"{path}: rows of the domains {owners.min()} to {owners.max()}; expected 0 to"
+            f" {len(names) - 1}, as it names {len(names)}"
+        )
     return {name: _portion(whole, np.flatnonzero(owners == k)) for k, name in enumerate(names)}
 
 
-def _paths(header: dict[str, Any], small: dict[str, NDArray[Any]]) -> PathTable | None:
+def _read_safetensors(
+    path: Path,
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any], SafetensorsRows]:
+    """The small tensors of a file, its metadata, and its features, which are not read yet."""
+    with open_safetensors(path) as stored:
+        keys = set(stored.keys())
+        if "features" not in keys:
+            raise InputError(
+                f"{path} holds {', '.join(sorted(keys)) or 'nothing'}; expected a tensor"
+                " 'features', as `equida features` writes it"
+            )
+        features = stored.get_slice("features")
+        code = features.get_dtype()
+        if code not in SAFETENSORS_DTYPES:
+            raise InputError(f"{path}: features are {code}; expected real numbers")
+        rows = SafetensorsRows(
+            path, "features", tuple(features.get_shape()), SAFETENSORS_DTYPES[code]
+        )
+        small = {
+            key: stored.get_tensor(key) for key in ("labels", "domains", "paths") if key in keys
+        }
+        header = parse_json((stored.metadata() or {}).get("equida", "{}"), f"the header of {path}")
+    if not isinstance(header, dict):
+        raise InputError(f"{path}: its header is not a table of names; make it again")
+    check_values(rows, str(path))
+    return small, header, rows
+
+
+def _names(header: dict[str, Any], what: str, path: Path) -> list[str]:
+    names = header.get(what, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{path}: {what} in its header are not a list of names; make it again")
+    return names
+
+
+def _paths(header: dict[str, Any], small: dict[str, NDArray[Any]], path: Path) -> PathTable | None:
     if "paths" in small:
         return PathTable(small["paths"].tobytes().decode("utf-8", "surrogateescape").split("\n"))
-    return PathTable(header["paths"]) if header.get("paths") else None
+    paths = _names(header, "paths", path)
+    return PathTable(paths) if paths else None
 
 
 def _portion(whole: _Part, rows: NDArray[np.int64]) -> _Part:

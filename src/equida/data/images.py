@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equida.errors import InputError
+from equida.errors import InputError, printable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -30,7 +30,7 @@ class UnreadableImage(InputError):
         self.path, self.reason = str(path), reason
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.reason}" if self.reason else self.path
+        return printable(f"{self.path}: {self.reason}" if self.reason else self.path)
 
 
 def is_image_name(name: str) -> bool:

@@ -145,7 +145,9 @@ def _class_names(
     lines: _Lines, labels: list[int], classes: Sequence[str] | None
 ) -> tuple[str, ...]:
     """The class list of a labelled list, after its labels have been compared with it."""
-    named = {folder: composed(folder.rpartition("/")[2]) for folder in set(lines.folders)}
+    raw = {folder: folder.rpartition("/")[2] for folder in set(lines.folders)}
+    check_class_names(sorted(filter(None, set(raw.values()))), str(lines.file))
+    named = {folder: composed(name) for folder, name in raw.items()}
     if classes is None:
         return _own_names(lines, labels, named)
     numbers = {class_key(known): number for number, known in enumerate(classes)}
@@ -170,7 +172,7 @@ def _class_names(
 def _own_names(lines: _Lines, labels: list[int], named: dict[str, str]) -> tuple[str, ...]:
     """Class names from the list's own folders, each of which must have a label of its own."""
     names = list(numbered_classes(max(labels), str(lines.file)))
-    if len(named) == 1 and len(set(labels)) > 1:
+    if len(named) == 1 and (len(set(labels)) > 1 or not all(named.values())):
         return tuple(names)
     numbers: dict[str, int] = {}
     owners: dict[int, str] = {}

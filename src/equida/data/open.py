@@ -279,8 +279,8 @@ def task_of(
     """
     target, left_out = _readable(target, skip_unreadable)
     if source is None:
-        target = _among(classes, target)
-        task = Task(target.name, target, target, target.classes)
+        target, respelled = _among(classes, target)
+        task = Task(target.name, target, target, target.classes, respelled)
     else:
         source, more = _readable(source, skip_unreadable)
         left_out = [*more, *left_out]
@@ -437,11 +437,15 @@ def _readable(domain: DomainT, skip: bool) -> tuple[DomainT, Unreadable]:
     return keep_readable(domain, skip=skip, deep=skip)
 
 
-def _among(classes: tuple[str, ...], target: Domain) -> Domain:
-    """The target under the classes of a finished run; its labels are looked up by class name."""
+def _among(classes: tuple[str, ...], target: Domain) -> tuple[Domain, tuple[tuple[str, str], ...]]:
+    """The target under the classes of a finished run; its labels are looked up by class name.
+
+    The second is `Task.respelled`.
+    """
     absent = target.relabel(classes, np.zeros(len(target), np.int64))
     absent.name = "of the finished run"
-    return make_task(absent, target).target
+    task = make_task(absent, target)
+    return task.target, task.respelled
 
 
 def _refuse_mostly_absent(task: Task) -> None:

@@ -1,21 +1,29 @@
 """Rows of arrays that may not fit into memory: in a file, or chosen from another array."""
 
 import abc
+import contextlib
 import warnings
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from equida.data.npz import open_npz
+from equida.errors import InputError
+from equida.files import check_regular
+
+Dtype = np.dtype[Any] | torch.dtype
+
 
 class Rows(abc.ABC):
     """An array that is read a few rows at a time; `numpy.asarray` reads the whole of it."""
 
     shape: tuple[int, ...]
+    dtype: Dtype
 
     @abc.abstractmethod
     def take(self, indices: NDArray[np.int64]) -> Tensor:
@@ -27,10 +35,41 @@ class Rows(abc.ABC):
     def __array__(
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
     ) -> NDArray[Any]:
-        return np.asarray(self.take(np.arange(len(self))).numpy(), dtype)
+        whole = self.take(np.arange(len(self)))
+        # numpy has no bfloat16.
+        return np.asarray(
+            (whole.float() if whole.dtype == torch.bfloat16 else whole).numpy(), dtype
+        )
 
 
 Values = NDArray[Any] | Tensor | Rows
+
+
+def check_values(values: Values, origin: str) -> None:
+    """Refuse an array that cannot be the rows of a domain; every domain of rows goes through this.
+
+    Args:
+        values: what would be the rows.
+        origin: where they come from, for the error message.
+
+    Raises:
+        InputError: it has too few or too many axes, its rows are empty, or it does not hold real
+            numbers.
+    """
+    shape, dtype = tuple(values.shape), values.dtype
+    if len(shape) not in (2, 3, 4):
+        raise InputError(
+            f"{origin}: values have shape {shape}; expected (rows, features), (rows, views,"
+            " features) or (rows, channels, height, width)"
+        )
+    if 0 in shape[1:]:
+        raise InputError(
+            f"{origin}: values have shape {shape}, so that a row holds nothing; expected at least"
+            " one feature"
+        )
+    real = dtype.kind in "fiub" if isinstance(dtype, np.dtype) else not dtype.is_complex
+    if not real:
+        raise InputError(f"{origin}: values are {dtype}; expected real numbers")
 
 
 def take_rows(values: Values, indices: NDArray[np.int64]) -> Tensor:
@@ -39,7 +78,14 @@ def take_rows(values: Values, indices: NDArray[np.int64]) -> Tensor:
         return values.take(indices)
     if isinstance(values, Tensor):
         return values[torch.from_numpy(indices).to(values.device)]
-    return torch.from_numpy(np.ascontiguousarray(values[indices]))
+    return torch.from_numpy(_for_torch(values[indices]))
+
+
+def _for_torch(rows: NDArray[Any]) -> NDArray[Any]:
+    """The rows in a layout that torch has: in the byte order of the machine, of at most 64 bits."""
+    extended = rows.dtype.kind == "f" and rows.dtype.itemsize > 8
+    dtype = np.dtype(np.float64) if extended else rows.dtype.newbyteorder("=")
+    return np.ascontiguousarray(rows, dtype)
 
 
 def as_table(values: Values) -> tuple[Tensor, Tensor | None] | None:
@@ -71,7 +117,7 @@ class RowSelection(Rows):
     """Some rows of another array; a selection from a selection refers to the array itself."""
 
     def __init__(self, values: Values, indices: NDArray[np.int64]) -> None:
-        self.base, self.indices = values, indices
+        self.base, self.indices, self.dtype = values, indices, values.dtype
         self.shape = (len(indices), *values.shape[1:])
         if isinstance(values, RowSelection):
             self.base, self.indices = values.base, values.indices[indices]
@@ -83,8 +129,8 @@ class RowSelection(Rows):
 class StoredRows(Rows):
     """One array in a file; each process opens it when it first reads from it."""
 
-    def __init__(self, file: Path, key: str, shape: tuple[int, ...]) -> None:
-        self.file, self.key, self.shape = file, key, shape
+    def __init__(self, file: Path, key: str, shape: tuple[int, ...], dtype: Dtype) -> None:
+        self.file, self.key, self.shape, self.dtype = file, key, shape, dtype
         self._opened: NDArray[Any] | Tensor | None = None
 
     @abc.abstractmethod
@@ -102,38 +148,47 @@ class StoredRows(Rows):
         return {**self.__dict__, "_opened": None}
 
 
+SAFETENSORS_DTYPES = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+    "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8,
+    "U64": torch.uint64, "U32": torch.uint32, "U16": torch.uint16, "U8": torch.uint8,
+    "BOOL": torch.bool,
+}  # fmt: skip
+"""The types of .safetensors that hold real numbers."""
+
+
 class SafetensorsRows(StoredRows):
     """A tensor in a .safetensors file, memory-mapped."""
 
     def _open(self) -> Tensor:
-        from safetensors import safe_open
-
-        with safe_open(self.file, framework="pt") as stored:
+        with open_safetensors(self.file, "pt") as stored:
             tensor: Tensor = stored.get_tensor(self.key)
         return tensor
+
+
+@contextlib.contextmanager
+def open_safetensors(path: Path, framework: str = "np") -> Iterator[Any]:
+    """The tensors of a .safetensors file.
+
+    Raises:
+        InputError: the file, or whatever is read from it in the block, is damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    check_regular(path)
+    try:
+        with safe_open(path, framework) as stored:
+            yield stored
+    except InputError:
+        raise
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
+        # numpy lacks some types of safetensors, and says so in different ways.
+        raise InputError(f"{path} is damaged: {error}; make it again") from None
 
 
 class NpzRows(StoredRows):
     """An array in an .npz file: memory-mapped, or read as a whole where it is compressed."""
 
     def _open(self) -> NDArray[Any]:
-        with zipfile.ZipFile(self.file) as archive:
-            member = archive.getinfo(f"{self.key}.npy")
-            with archive.open(member) as stream:
-                if member.compress_type != zipfile.ZIP_STORED:
-                    return np.lib.format.read_array(stream, allow_pickle=False)
-                shape, fortran, dtype = npy_header(stream)
-                start = stream.tell()
-        with self.file.open("rb") as raw:
-            # The local header of a zip member has 30 bytes; the last 4 are the lengths of the name
-            # and of the extra field, which follow it.
-            raw.seek(member.header_offset + 26)
-            start += member.header_offset + 30 + sum(np.frombuffer(raw.read(4), "<u2").tolist())
-        return np.memmap(self.file, dtype, "r", start, shape, "F" if fortran else "C")
-
-
-def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in Fortran order, and type of the array at the start of `stream`."""
-    if np.lib.format.read_magic(stream) == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    return np.lib.format.read_array_header_2_0(stream)
+        with open_npz(self.file) as stored:
+            return stored.mapped(self.key)

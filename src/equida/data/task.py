@@ -6,7 +6,7 @@ import numpy as np
 
 from equida.data.classes import check_class_names, class_key
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
-from equida.errors import InputError
+from equida.errors import InputError, printable
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,15 @@ class Task:
         source: the labelled domain.
         target: the domain to adapt to; its labels, if any, are only used to judge the result.
         classes: class names; the index is the label in both domains.
+        respelled: class names of the target that the source writes otherwise (in case, or in how
+            accents are stored), each with the source's spelling; they are taken for the same class.
     """
 
     name: str
     source: Domain
     target: Domain
     classes: tuple[str, ...]
+    respelled: tuple[tuple[str, str], ...] = ()
 
     def absent_classes(self) -> list[str]:
         """The classes without a sample in the source."""
@@ -61,6 +64,7 @@ def make_task(source: Domain, target: Domain, *, name: str | None = None) -> Tas
         )
     for domain in (source, target):
         check_class_names(domain.classes, domain.name)
+        _check_labels(domain)
     if len(source) == 0 or len(target) == 0:
         empty = source if len(source) == 0 else target
         raise InputError(f"{empty.name} has no samples; expected at least one")
@@ -70,11 +74,34 @@ def make_task(source: Domain, target: Domain, *, name: str | None = None) -> Tas
             f" {_sample_shape(target)}; expected samples of one kind and size"
         )
     return Task(
-        name or f"{source.name}2{target.name}",
+        printable(name or f"{source.name}2{target.name}"),
         source,
         _aligned(target, source),
         source.classes,
+        _respelled(target, source),
     )
+
+
+def _check_labels(domain: Domain) -> None:
+    """Refuse labels that somebody has put into a domain and that do not fit it."""
+    labels = domain.labels
+    if labels is None:
+        return
+    if len(labels) != len(domain):
+        raise InputError(f"{domain.name}: {len(labels)} labels for {len(domain)} samples")
+    if len(labels) and not 0 <= labels.min() <= labels.max() < len(domain.classes):
+        raise InputError(
+            f"{domain.name}: labels from {labels.min()} to {labels.max()}; expected 0 to"
+            f" {len(domain.classes) - 1}, indices into its classes"
+        )
+
+
+def _respelled(target: Domain, source: Domain) -> tuple[tuple[str, str], ...]:
+    if target.labels is None:
+        return ()
+    known = {class_key(name): name for name in source.classes}
+    found = [target.classes[label] for label in np.unique(target.labels)]
+    return tuple((name, known[class_key(name)]) for name in found if known[class_key(name)] != name)
 
 
 def _sample_shape(domain: Domain) -> str:

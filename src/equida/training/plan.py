@@ -378,6 +378,12 @@ def _open(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks) -> _Op
         sha256 = domains_sha256(None if request.from_run else task.source, task.target)
     for name, reason in left_out:
         remarks.say(f"left out: {name}: {reason}")
+    if task.respelled:
+        name, other = task.respelled[0]
+        remarks.say(
+            f"target {task.target.name} writes {len(task.respelled)} classes otherwise than the"
+            f" source, such as {name!r} for {other!r}; they are taken for the same"
+        )
     if not request.from_run and (absent := task.absent_classes()):
         remarks.say(
             f"source {task.source.name} has no sample of {len(absent)} of its {len(task.classes)}"
