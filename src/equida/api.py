@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from equida import plugins
 from equida.data import Domain, array_domain, benchmark
 from equida.data.feature_cache import Dtype
 from equida.errors import InputError
@@ -67,6 +68,7 @@ def adapt(
     skip_unreadable: bool = False,
     source_shares: str | Path = "",
     target_shares: str | Path = "",
+    trust: bool = False,
     tensorboard: bool = False,
     progress: bool | None = None,
 ) -> Run:
@@ -102,6 +104,8 @@ def adapt(
         source_shares: cut the source's classes down: "long-tail:30", "classes:15", or a file with a
             class and its share on each line. A third part, "long-tail:30:7", is the seed of it.
         target_shares: the same for the target, by its labels: a protocol to measure methods with.
+        trust: run the code that the record of `from_run` names; without it such a record is
+            refused.
         tensorboard: write curves for TensorBoard into the run's folder.
         progress: None shows progress in a terminal or a notebook; True and False force it.
 
@@ -113,6 +117,7 @@ def adapt(
         InputError: something is wrong with the request or with the data; one line says what to do.
     """
     if isinstance(from_run, Run):
+        trust = trust or from_run.trust
         from_run = from_run.path
     request = AdaptRequest(
         source=None if source is None else _domain(source, "source"),
@@ -137,6 +142,7 @@ def adapt(
         skip_unreadable=skip_unreadable,
         source_shares=os.fspath(source_shares),
         target_shares=os.fspath(target_shares),
+        trust=trust,
     )
     mode = display_mode(progress)
     remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
@@ -221,6 +227,7 @@ def extract_features(
             `unreadable`.
         progress: None shows progress in a terminal or a notebook; True and False force it.
     """
+    plugins.permit(backbone)
     options = ExtractionOptions(
         dtype, views, seed, batch_size, workers, reduced_decode, skip_unreadable
     )

@@ -142,8 +142,10 @@ def test_nothing_changed_means_no_network_is_loaded(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With weights in a known file, names and digests are enough."""
+    from equida import plugins
     from equida.models.backbone import load_backbone
 
+    plugins.permit("cli_network:make")
     torch.save(load_backbone("cli_network:make").module.state_dict(), "w.pth")
     assert main([*CALL, "--weights", "w.pth"]) == 0
     capsys.readouterr()

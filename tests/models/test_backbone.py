@@ -9,6 +9,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import nn
 
+from equida import plugins
 from equida.data.transforms import feature_transform
 from equida.errors import InputError
 from equida.models import backbone as module_under_test
@@ -183,6 +184,7 @@ def user_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_users_own_network(user_code: str) -> None:
+    plugins.permit(f"{user_code}:tiny")
     own = load_backbone(f"{user_code}:tiny")
     assert (own.width, own.input_size, own.origin) == (7, (3, 32, 32), "factory")
     assert own.mean == (0.485, 0.456, 0.406)
@@ -194,7 +196,7 @@ def test_a_users_own_network(user_code: str) -> None:
     [
         ("my_networks:maps", r"returns \(2, 7, 222, 222\) for two images; expected \(2, features"),
         ("my_networks:words", "returned a str; expected a torch.nn.Module"),
-        ("my_networks:absent", "'my_networks' has no function 'absent'"),
+        ("my_networks:absent", "'my_networks' has no 'absent'"),
         ("no_such_module:tiny", "cannot import 'no_such_module'"),
         ("resnet5O", "does not exist; did you mean 'resnet50'"),
         ("resnet50.nope", "backbone 'resnet50.nope' does not exist"),
@@ -202,6 +204,7 @@ def test_a_users_own_network(user_code: str) -> None:
     ],
 )
 def test_wrong_names_say_what_is_wrong(user_code: str, name: str, message: str) -> None:
+    plugins.permit(name)
     with pytest.raises(InputError, match=message) as error:
         load_backbone(name, pretrained=False)
     assert "\n" not in str(error.value)
@@ -212,6 +215,7 @@ def test_an_exported_network(tmp_path: Path) -> None:
     batch = torch.export.Dim("batch", min=1, max=64)
     program = torch.export.export(network, (images,), dynamic_shapes=({0: batch},))
     torch.export.save(program, tmp_path / "tiny.pt2")
+    plugins.permit(*(str(tmp_path / f"{name}.pt2") for name in ("tiny", "broken")))
     loaded = load_backbone(str(tmp_path / "tiny.pt2"))
     assert (loaded.width, loaded.input_size) == (7, (3, 32, 32))
     with torch.inference_mode():
@@ -224,5 +228,6 @@ def test_an_exported_network(tmp_path: Path) -> None:
 def test_an_exported_network_of_one_batch_size_says_so(tmp_path: Path) -> None:
     program = torch.export.export(Tiny().eval(), (torch.rand(3, 3, 32, 32),))
     torch.export.save(program, tmp_path / "fixed.pt2")
+    plugins.permit(str(tmp_path / "fixed.pt2"))
     with pytest.raises(InputError, match="fails on a batch of two"):
         load_backbone(str(tmp_path / "fixed.pt2"))

@@ -110,7 +110,7 @@ def test_names_with_spaces_and_quotes_survive_the_shell() -> None:
     words = shlex.split(adapt_command(config) or "")
     assert words[words.index("-s") + 1] == "my photos"
     assert words[words.index("-t") + 1] == "it's; rm -rf"
-    assert shlex.split(rerun_command(Path("a b/c")))[-1] == "a b/c"
+    assert shlex.split(rerun_command(Path("a b/c"), config))[-1] == "a b/c"
 
 
 def test_a_value_with_a_leading_dash_is_not_taken_for_a_flag() -> None:

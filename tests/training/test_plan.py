@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 import equida
+from equida import plugins
 from equida.cli import main
 from equida.models import backbone as backbones
 from equida.models.backbone import Backbone
@@ -48,6 +49,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 pixels = random.integers(0, 255, (36, 36, 3), np.uint8)
                 Image.fromarray(pixels).save(tmp_path / domain / name / f"{number}.jpg")
     (tmp_path / "plan_network.py").write_text(NETWORK)
+    plugins.permit("plan_network:net")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path

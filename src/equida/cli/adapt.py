@@ -68,6 +68,9 @@ class Arguments:
     class and its share on each line; long-tail:30:7 does it with seed 7."""
     target_shares: str = ""
     """The same for the target, by its labels."""
+    trust: bool = False
+    """Run the code that the record of the run behind --from names, after saying what it is; without
+    this flag such a record is refused."""
     tensorboard: bool = False
     """Write curves for TensorBoard into the run's folder."""
     quiet: bool = False
@@ -115,6 +118,7 @@ def request_of(given: "ParsedArguments") -> "AdaptRequest":
         skip_unreadable=given.skip_unreadable,
         source_shares=given.source_shares,
         target_shares=given.target_shares,
+        trust=given.trust,
     )
 
 
@@ -136,6 +140,8 @@ def print_result(done: "Run") -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from equida.training.trust import named_code
+
     labelled = done.accuracy is not None
     table = Table(title=f"{done.method} on {done.task}, seed {done.seed}")
     table.add_column("selected by")
@@ -152,7 +158,8 @@ def print_result(done: "Run") -> None:
     console = Console()
     console.print(table)
     folder = shlex.quote(str(done.path))
-    further = f"   labels for new images: equida predict {folder} IMAGES"
+    trust = " --trust" if named_code(done.config) else ""
+    further = f"   labels for new images: equida predict {folder} IMAGES{trust}"
     console.print(
         f"run: {folder}" + (further if done.config.takes_images else ""),
         markup=False,

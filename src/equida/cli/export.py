@@ -22,14 +22,18 @@ class Arguments:
     """Folder to write into; by default RUN/export."""
     onnx: bool = True
     """Write model.onnx too (extra `export`)."""
+    trust: bool = False
+    """Run the code that the record of RUN names (a method or a backbone of its author's own), after
+    saying what it is. Without this flag such a record is refused: its code could do anything."""
 
 
 def run(arguments: Arguments) -> int:
     """Write the files and say where they are."""
+    from equida.progress import say
     from equida.training.export import export_run
 
     out = arguments.out or arguments.run / "export"
-    made = export_run(arguments.run, out, onnx=arguments.onnx)
+    made = export_run(arguments.run, out, onnx=arguments.onnx, trust=arguments.trust, say=say)
     files = ", ".join(made.files)
     checked = (
         "" if made.difference is None else f" (differs from torch by {made.difference:.1e} at most)"

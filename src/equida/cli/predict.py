@@ -31,16 +31,19 @@ class Arguments:
     """How many images the network sees at once."""
     accelerator: str = "auto"
     """cpu, gpu or auto."""
+    trust: bool = False
+    """Run the code that the record of RUN names (a method or a backbone of its author's own), after
+    saying what it is. Without this flag such a record is refused: its code could do anything."""
 
 
 def run(arguments: Arguments) -> int:
     """Write the labels; 1 if not a single image could be read."""
-    from equida.progress import Bar, display_mode
+    from equida.progress import Bar, display_mode, say
     from equida.training.predictor import image_files, restore
     from equida.training.processes import make_fabric
 
     files = image_files(arguments.images)
-    predictor = restore(arguments.run)
+    predictor = restore(arguments.run, trust=arguments.trust, say=say)
     predictor.module.to(make_fabric(arguments.accelerator).device)
     readable = unreadable = 0
     # Not where the labels run over the same terminal.

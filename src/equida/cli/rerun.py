@@ -2,6 +2,7 @@
 
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,24 +25,28 @@ class Arguments:
     """Folder of a finished run."""
     out: Path | None = None
     """Where the second run is kept; by default it is removed."""
+    trust: bool = False
+    """Run the code that the record of RUN names (a method or a backbone of its author's own), after
+    saying what it is. Without this flag such a record is refused: its code could do anything."""
     quiet: bool = False
     """No progress bar."""
 
 
 def run(arguments: Arguments) -> int:
     """Do it again and compare; 0 if the weights are the same."""
-    from equida.progress import display_mode
+    from equida.progress import display_mode, say
     from equida.training.predictor import finished_run
     from equida.training.rerun import repeat_run
 
     finished_run(arguments.run)
+    repeat = partial(repeat_run, trust=arguments.trust, say=say)
     mode = display_mode(not arguments.quiet)
     if arguments.out is not None:
         if (arguments.out / "config.json").exists():
             raise InputError(f"{arguments.out} holds a run already; choose another --out")
-        return _print(repeat_run(arguments.run, arguments.out, mode))
+        return _print(repeat(arguments.run, arguments.out, mode))
     with tempfile.TemporaryDirectory() as folder:
-        return _print(repeat_run(arguments.run, Path(folder), mode))
+        return _print(repeat(arguments.run, Path(folder), mode))
 
 
 def _print(made: "Repetition") -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from equida import plugins
 from equida.data import DataSpec, Task
 from equida.data.open import open_task
 from equida.errors import InputError
@@ -26,6 +27,7 @@ from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import exit_with_parent
 
+NO_CODE = plugins.Permission()
 CONNECT_SECONDS = 10.0
 ONE_AT_A_TIME = threading.Lock()
 """Threads of a cluster's worker share torch's random numbers: two runs at once would not be the
@@ -143,8 +145,9 @@ def _round(planned: Sequence[PlannedRun], workers: Workers, parallel: Any) -> It
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
+    grid, code = os.getpid(), plugins.permission()
     tasks = (
-        delayed(do_run)(run.config, str(run.folder), number, workers.threads, os.getpid())
+        delayed(do_run)(run.config, str(run.folder), number, workers.threads, grid, code)
         for number, run in enumerate(planned)
     )
     with contextlib.suppress(BrokenProcessPool):
@@ -192,7 +195,12 @@ def dask_address(cluster: str) -> str:
 
 
 def do_run(
-    config: RunConfig, folder: str, number: int = 0, threads: int = 0, grid: int = 0
+    config: RunConfig,
+    folder: str,
+    number: int = 0,
+    threads: int = 0,
+    grid: int = 0,
+    code: plugins.Permission = NO_CODE,
 ) -> Ended:
     """Do a run unless it is finished already; a failure is recorded, not raised.
 
@@ -202,8 +210,10 @@ def do_run(
         number: which run of the grid it is; several GPUs share the work by it.
         threads: of torch in this process; 0 leaves them as they are.
         grid: the process that does the grid; its own workers end when it does.
+        code: what may be run of the code that is not equida's own.
     """
     path = Path(folder)
+    plugins.grant(code)
     exit_with_parent(grid)
     try:
         run = RunFolder(path)

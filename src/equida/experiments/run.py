@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from equida import plugins
 from equida.data import ArrayDomain, Benchmark, Task, benchmark
 from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.open import DataPlaces, DataSpec, data_sha256, open_task
@@ -81,6 +82,7 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     Raises:
         InputError: something is wrong with the request or with the data.
     """
+    plugins.permit(request.backbone)
     check_selection(request.select)
     workers = Workers(request.jobs, cluster=request.cluster)
     if request.cluster:

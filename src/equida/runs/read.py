@@ -1,5 +1,6 @@
 """Runs that were made: `Run` is the one class for a run that was read."""
 
+import dataclasses
 import html
 import json
 import logging
@@ -59,6 +60,8 @@ class Run:
     """The content of result.json; None while the run is unfinished or where it failed."""
     failure: str | None = None
     """Why it failed, if it did."""
+    trust: bool = False
+    """Whether code may be run that config.json names, to predict and to export."""
 
     @property
     def task(self) -> str:
@@ -171,7 +174,7 @@ class Run:
 
         rows = _rows(images)
         files = None if rows is not None else image_files(_paths(images))
-        predictor = restore(self.path)
+        predictor = restore(self.path, trust=self.trust)
         predictor.module.to(make_fabric(accelerator).device)
         if rows is not None:
             batches = predictor.predict_rows(rows, batch_size)
@@ -195,7 +198,7 @@ class Run:
         """
         from equida.training.export import export_run
 
-        return export_run(self.path, Path(folder), onnx=onnx).folder
+        return export_run(self.path, Path(folder), onnx=onnx, trust=self.trust).folder
 
     def report(self, file: str | Path) -> Path:
         """Write a self-contained page about the run; returns the file."""
@@ -246,16 +249,18 @@ class Run:
         return self.result
 
 
-def load_run(path: str | Path) -> Run:
+def load_run(path: str | Path, *, trust: bool = False) -> Run:
     """The run in a folder, also an unfinished one or one that failed.
 
     Args:
         path: a folder made by `equida.adapt`, `equida adapt` or `equida bench`.
+        trust: run the code that the run's record names (a method or a backbone of its author's
+            own) where predicting needs it. Without it such a record is refused.
     """
     folder = Path(path)
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} is not a run folder; expected one made by equida adapt")
-    return _run(RunFolder(folder))
+    return dataclasses.replace(_run(RunFolder(folder)), trust=trust)
 
 
 def read_runs(root: Path) -> list[Run]:

@@ -4,7 +4,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import torch
 
 from equida.errors import InputError
 from equida.training.folder import RunFolder
-from equida.training.predictor import Predictor, restore
+from equida.training.predictor import LOG, Predictor, restore
 
 TOLERANCE = 1e-3
 """Largest difference of a probability between ONNX and torch that counts as rounding."""
@@ -28,7 +28,14 @@ class Exported:
     """Largest difference of a probability between ONNX and torch; None without ONNX."""
 
 
-def export_run(run: Path, out: Path, *, onnx: bool = True) -> Exported:
+def export_run(
+    run: Path,
+    out: Path,
+    *,
+    onnx: bool = True,
+    trust: bool = False,
+    say: Callable[[str], None] = LOG.info,
+) -> Exported:
     """Write the classifier as safetensors with model.json, and as ONNX.
 
     The ONNX file takes normalised images (or rows) and gives logits; model.json says how images are
@@ -38,12 +45,14 @@ def export_run(run: Path, out: Path, *, onnx: bool = True) -> Exported:
         run: folder of a finished run.
         out: folder to write into.
         onnx: write model.onnx too; it is checked against torch on random inputs.
+        trust: whether code may be run that the run's record names.
+        say: told of that code.
     """
     if any((out / name).exists() for name in ("config.json", "result.json", "checkpoint.pt")):
         raise InputError(
             f"{out} holds a run, whose weights the export would overwrite; choose another --out"
         )
-    predictor = restore(run)
+    predictor = restore(run, trust=trust, say=say)
     folder = RunFolder(out)
     folder.save_tensors("model.safetensors", predictor.module.state_dict())
     folder.write_json("model.json", _description(predictor))

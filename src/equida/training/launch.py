@@ -11,6 +11,7 @@ from typing import Any
 import torch.distributed
 from lightning_fabric import Fabric
 
+from equida import plugins
 from equida.data import Task
 from equida.data.open import open_task
 from equida.errors import InputError
@@ -81,13 +82,20 @@ def launch(
         return done if fabric.is_global_zero else None
     # Only data that no path leads to are sent to the processes; others they open themselves.
     job = partial(job, task=task if config.task is None else None)
-    spawn_ranks(partial(_started, job, accelerator, devices, config.recipe.precision), devices)
+    code = plugins.permission()
+    started = partial(_started, job, accelerator, devices, config.recipe.precision, code)
+    spawn_ranks(started, devices)
     return RunFolder(folder).read_result()
 
 
 def _started(
-    job: Callable[[Fabric], object], accelerator: str, devices: int, precision: Precision
+    job: Callable[[Fabric], object],
+    accelerator: str,
+    devices: int,
+    precision: Precision,
+    code: plugins.Permission,
 ) -> None:
+    plugins.grant(code)
     fabric = make_fabric(accelerator, devices, precision=precision)
     fabric.launch()
     job(fabric)

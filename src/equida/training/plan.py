@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from equida import plugins
 from equida.data import BENCHMARKS, ArrayDomain, Domain, ImageDomain, Task, benchmark
 from equida.data.batches import check_size
 from equida.data.feature_file import FeatureOrigin, feature_origin
@@ -35,6 +36,7 @@ from equida.training.predictor import classes_of, finished_run
 from equida.training.processes import started_outside
 from equida.training.recipe import Recipe, default_recipe
 from equida.training.recipe import recipe as make_recipe
+from equida.training.trust import named_code, settle_trust
 
 LOG = logging.getLogger(__name__)
 ROWS_AT_ONCE = 8192
@@ -90,6 +92,8 @@ class AdaptRequest:
     shares (see `data.shares`)."""
     target_shares: str = ""
     """The same for the target, by its labels."""
+    trust: bool = False
+    """Whether code may be run that the record of `from_run` names."""
 
     @property
     def in_memory(self) -> bool:
@@ -153,8 +157,9 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         InputError: the request cannot be done; everything that can be known beforehand is checked.
     """
     remarks = remarks or Remarks()
+    plugins.permit(request.backbone)
     spec = None if request.in_memory else data_spec(request)
-    previous = _previous(request)
+    previous = _previous(request, remarks)
     recipe = _checked_recipe(request, spec, previous)
     opened = _open(request, spec, remarks)
     folder = Path(request.out or default_folder(opened, request))
@@ -302,9 +307,16 @@ def domains_sha256(*domains: Domain | None) -> str:
     return digest.hexdigest()
 
 
-def _previous(request: AdaptRequest) -> RunConfig | None:
+def _previous(request: AdaptRequest, remarks: Remarks) -> RunConfig | None:
     """The config of the run to start from."""
-    return finished_run(Path(request.from_run)).read_config() if request.from_run else None
+    if not request.from_run:
+        return None
+    folder = Path(request.from_run)
+    config = finished_run(folder).read_config()
+    assert config is not None, "a finished run has its config"
+    code = named_code(config, method=False)
+    settle_trust(folder / "config.json", code, request.trust, remarks.say)
+    return config
 
 
 def _from_run(request: AdaptRequest) -> str | None:

@@ -1,7 +1,8 @@
 """The classifier of a finished run, and what it predicts for images and rows."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,10 +25,12 @@ from equida.training.config import RunConfig
 from equida.training.evaluate import log_probs_of
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
+from equida.training.trust import named_code, settle_trust
 
 if TYPE_CHECKING:
     import pandas as pd
 
+LOG = logging.getLogger(__name__)
 TOP = ("", "second_", "third_")
 """Prefixes of the columns for the most likely labels of an image."""
 
@@ -240,11 +243,20 @@ def image_files(given: Sequence[Path]) -> Iterator[Path]:
     return find_images(given)
 
 
-def restore(folder: Path) -> Predictor:
-    """The network that a finished run ended with."""
+def restore(
+    folder: Path, *, trust: bool = False, say: Callable[[str], None] = LOG.info
+) -> Predictor:
+    """The network that a finished run ended with.
+
+    Args:
+        folder: the run's.
+        trust: whether code may be run that the run's record names.
+        say: told of that code.
+    """
     run = finished_run(folder)
     config = run.read_config()
     assert config is not None, "a finished run has its config"
+    settle_trust(folder / "config.json", named_code(config), trust, say)
     classes = classes_of(folder)
     state = run.load_tensors("model.safetensors")
     rows = None if config.backbone != "none" else (_row_width(state, config),)

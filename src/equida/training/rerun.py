@@ -1,7 +1,7 @@
 """Doing a finished run again from its record, and comparing the two."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ from equida.progress import Mode
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
-from equida.training.predictor import finished_run
+from equida.training.predictor import LOG, finished_run
+from equida.training.trust import named_code, settle_trust
 from equida.training.watch import watch
 
 
@@ -31,19 +32,31 @@ class Repetition:
     """The figures of the last step, then and now, where the weights differ."""
 
 
-def repeat_run(run: Path, out: Path, mode: Mode = "silent") -> Repetition:
+def repeat_run(
+    run: Path,
+    out: Path,
+    mode: Mode = "silent",
+    *,
+    trust: bool = False,
+    say: Callable[[str], None] = LOG.info,
+) -> Repetition:
     """Do a finished run again, from its record alone.
 
     Args:
         run: folder of the finished run.
         out: where the second run is written.
         mode: how progress is shown.
+        trust: whether code may be run that the run's record names.
+        say: told of that code.
     """
-    first, second = finished_run(run), RunFolder(out)
+    first = finished_run(run)
     config, recorded = first.read_config(), first.read_json("config.json")
     assert config is not None, "a finished run has its config"
     if config.task is None:
         raise InputError(f"{first.path} was trained on data in memory; it cannot be done again")
+    code = named_code(config, images=False)
+    settle_trust(first.path / "config.json", code, trust, say)
+    second = RunFolder(out)
     config = dataclasses.replace(
         config, weights_sha256="", task=_beside_the_run(config.task, first.path)
     )

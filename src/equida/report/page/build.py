@@ -270,7 +270,7 @@ def _configuration(content: PageContent, shown: ShownRun) -> dict[str, Any]:
         "label": content.systems[shown.system].label,
         "seed": shown.seed,
         "path": str(shown.run.path),
-        "rerun": rerun_command(shown.run.path),
+        "rerun": rerun_command(shown.run.path, shown.run.config),
         "config": json.dumps(dataclasses.asdict(config), indent=1),
         **_adapt(config),
     }

@@ -1,0 +1,267 @@
+"""Code from outside the package: who may name it, where it is found, and where it came from.
+
+What a flag or a Python argument names may be code (`my_module:Mine`). What a file names (the record
+of a run, the metadata of a feature file) is data: it is neither imported nor called unless somebody
+says that the file is to be trusted. So nothing is imported here that was not permitted before, and
+whoever reads flags, arguments or the wish to trust a file permits the names in it.
+"""
+
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from equida.errors import InputError
+
+FILES = (".pt2", ".onnx", ".pt", ".pth")
+"""Endings of files that hold a network: names that end so are those of files."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """The code that may be run, for a process that works for this one."""
+
+    names: frozenset[str] = frozenset()
+    folders: tuple[str, ...] = ()
+    """Where modules are looked for that are not installed."""
+
+
+_names: set[str] = set()
+_folders: list[str] = []
+_digests: dict[str, str] = {}
+"""By top-level module the digest of its source when it was imported here."""
+
+
+def is_code(name: str) -> bool:
+    """Whether a name means code or a file with a network, rather than something that is known.
+
+    >>> [is_code(name) for name in ("resnet50.tv_in1k", "my_module:Mine", "net.pt2", "a/b")]
+    [False, True, True, True]
+    """
+    return not re.fullmatch(r"[\w.-]*", name) or name.lower().endswith(FILES)
+
+
+def permit(*names: str | None) -> None:
+    """Let the code be run that a flag or a Python argument names; other names do no harm."""
+    wanted = {name for name in names if name and is_code(name)}
+    _names.update(wanted)
+    if wanted and os.getcwd() not in _folders:
+        _folders.append(os.getcwd())
+
+
+def is_permitted(name: str) -> bool:
+    """Whether the name means nothing that would run code, or code that may be run."""
+    return not is_code(name) or name in _names
+
+
+def permission() -> Permission:
+    """What may be run here, to be handed to a process that works for this one."""
+    return Permission(frozenset(_names), tuple(_folders))
+
+
+def grant(given: Permission) -> None:
+    """Let this process run what the one that it works for may run."""
+    _names.update(given.names)
+    _folders.extend(folder for folder in given.folders if folder not in _folders)
+
+
+def require_permission(kind: str, name: str) -> None:
+    """Raise InputError where the name means code that nobody has permitted."""
+    if not is_permitted(name):
+        raise InputError(
+            f"{kind} {name!r} is named by a file, and using it would run {what_runs(name)}; if you"
+            " trust whoever made the file, say so: --trust (in Python, trust=True)"
+        )
+
+
+def what_runs(name: str) -> str:
+    """What would be run for a name, in words; nothing is imported to find out."""
+    if name.lower().endswith(FILES):
+        return f"the network in {os.path.abspath(name)}"
+    module, colon, _ = name.partition(":")
+    if not colon or module in ("hf-hub", "local-dir", "transformers", "object"):
+        return f"the network {name}"
+    file = _file_of(module.partition(".")[0])
+    return f"the code of {name}" + (f" in {file}" if file else "")
+
+
+def load_object(kind: str, name: str) -> Any:
+    """The object that `package.module:attribute` names.
+
+    Installed packages come first. Where none has that name, the folder is looked into in which the
+    process was when somebody named the code.
+
+    Raises:
+        InputError: nobody has permitted it, or it cannot be imported.
+    """
+    require_permission(kind, name)
+    module, _, attribute = name.partition(":")
+    found: Any = import_module(kind, name, module)
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            raise InputError(_no_attribute(kind, name, module, attribute))
+    return found
+
+
+def import_module(kind: str, name: str, module: str) -> ModuleType:
+    """The module, imported; the digest of its source is kept as it was then."""
+    top = module.partition(".")[0]
+    importlib.invalidate_caches()
+    try:
+        if top not in sys.modules and importlib.util.find_spec(top) is None:
+            # At the end, so that no file there takes the place of an installed package.
+            sys.path.extend(f for f in _folders if f not in sys.path and _is_in(top, f))
+        known = sys.modules.get(module)
+        imported = known if known is not None else importlib.import_module(module)
+    except Exception as error:  # foreign code may raise anything
+        raise InputError(f"{kind} {name!r}: cannot import {module!r} ({_said(error)})") from None
+    if top not in _digests:
+        _digests[top] = _source_sha256(top)
+    return imported
+
+
+def _is_in(module: str, folder: str) -> bool:
+    place = Path(folder, module)
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def _file_of(top: str) -> str:
+    """The file or folder that a module would be imported from; "" where it is not found."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError, AttributeError):
+        return ""
+    if spec is not None:
+        return str(spec.origin or "")
+    places = [Path(folder, top) for folder in (*_folders, os.getcwd())]
+    files = [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")]
+    return next((str(file) for file in files if file.is_file()), "")
+
+
+def _no_attribute(kind: str, name: str, module: str, attribute: str) -> str:
+    said = f"{kind} {name!r}: {module!r} has no {attribute!r}"
+    if module == "__main__":
+        return f"{said}: it was defined in a notebook or a script; put it into a module of its own"
+    here, there = Path(f"{module}.py").absolute(), getattr(sys.modules[module], "__file__", None)
+    if here.is_file() and there and not here.samefile(there):
+        return f"{said}; {there} hides {here}: give your file another name"
+    return said
+
+
+def _said(error: Exception) -> str:
+    """An exception of foreign code on one line, with the place that raised it."""
+    lines = str(error).strip().splitlines()
+    said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename != __file__ and "importlib" not in frame.filename
+    ]
+    return f"{said}, at {frames[-1].filename}:{frames[-1].lineno}" if frames else said
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """Code from outside that a run used. Two are equal where the same source has the same name."""
+
+    kind: str
+    """What it is used as: "method", "backbone", ..."""
+    name: str
+    """As a flag names it: `package.module:attribute`, or the name of an entry point."""
+    sha256: str
+    """Digest of the source of its top-level module or package; "" where there is no source."""
+    module: str = field(default="", compare=False)
+    distribution: str = field(default="", compare=False)
+    """The installed package that it belongs to; "" for a file that no package installed."""
+    version: str = field(default="", compare=False)
+    """The version of the distribution."""
+
+    def __str__(self) -> str:
+        installed = f"{self.distribution} {self.version}, " if self.distribution else ""
+        return f"{installed}source {self.sha256[:12] or 'unknown'}"
+
+
+def plugin(kind: str, name: str, module: str) -> Plugin:
+    """Where code that was imported came from.
+
+    Args:
+        kind: what it is used as.
+        name: as a flag names it.
+        module: the module that it is defined in.
+    """
+    top = module.partition(".")[0]
+    if top not in _digests:
+        _digests[top] = _source_sha256(top)
+    distribution, version = _distribution(top)
+    return Plugin(kind, name, _digests[top], module, distribution, version)
+
+
+def check_same(expected: Iterable[Plugin]) -> None:
+    """Raise InputError where code here is not what it was where somebody asked for the run.
+
+    A process that outlives an edit of the code imports it again.
+    """
+    for wanted in expected:
+        if not wanted.sha256:
+            continue
+        top = wanted.module.partition(".")[0]
+        if _digests.get(top, wanted.sha256) != wanted.sha256:
+            forget(top)
+        import_module(wanted.kind, wanted.name, wanted.module)
+        if _digests[top] != wanted.sha256:
+            raise InputError(
+                f"{wanted.kind} {wanted.name!r} is another one here: its source has the digest"
+                f" {_digests[top][:12]}, expected {wanted.sha256[:12]}; install the same version"
+                " everywhere"
+            )
+
+
+def forget(top: str) -> None:
+    """Import a package anew when it is next asked for."""
+    _digests.pop(top, None)
+    for name in [name for name in sys.modules if name == top or name.startswith(f"{top}.")]:
+        del sys.modules[name]
+
+
+@functools.cache
+def _distribution(top: str) -> tuple[str, str]:
+    names = importlib.metadata.packages_distributions().get(top, [])
+    return (names[0], importlib.metadata.version(names[0])) if names else ("", "")
+
+
+def _source_sha256(top: str) -> str:
+    """Digest of the source files of a top-level module; "" where it has none."""
+    module = sys.modules.get(top)
+    file = getattr(module, "__file__", None)
+    if file is None or not file.endswith(".py"):
+        places = list(getattr(module, "__path__", ()))  # a package without __init__.py
+        files = [(Path(p), f) for p in places for f in sorted(Path(p).rglob("*.py"))]
+    elif Path(file).name == "__init__.py":
+        files = [(Path(file).parent, f) for f in sorted(Path(file).parent.rglob("*.py"))]
+    else:
+        files = [(Path(file).parent, Path(file))]
+    digest = hashlib.sha256()
+    for root, source in files:
+        digest.update(f"{source.relative_to(root).as_posix()}\0".encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest() if files else ""
+
+
+def class_source_sha256(made: type) -> str:
+    """Digest of the source of one class, for those that no file is known of; "" without source."""
+    try:
+        return hashlib.sha256(inspect.getsource(made).encode()).hexdigest()
+    except (OSError, TypeError):
+        return ""
