@@ -66,6 +66,7 @@ def adapt(
     threads: int = 0,
     ignore_target_labels: bool = False,
     skip_unreadable: bool = False,
+    lists: str | Path | None = None,
     source_shares: str | Path = "",
     target_shares: str | Path = "",
     trust: bool = False,
@@ -101,6 +102,8 @@ def adapt(
         threads: of torch in each process; 0: as suits the data.
         ignore_target_labels: the target's folders are not classes; use all images below it.
         skip_unreadable: leave out images that cannot be read instead of stopping.
+        lists: folder of the image lists of a benchmark that chooses its samples by lists; they are
+            looked for in `data` and beside it by default.
         source_shares: cut the source's classes down: "long-tail:30", "classes:15", or a file with a
             class and its share on each line. A third part, "long-tail:30:7", is the seed of it.
         target_shares: the same for the target, by its labels: a protocol to measure methods with.
@@ -143,6 +146,7 @@ def adapt(
         source_shares=os.fspath(source_shares),
         target_shares=os.fspath(target_shares),
         trust=trust,
+        lists=_text(lists),
     )
     mode = display_mode(progress)
     remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
@@ -259,6 +263,7 @@ def bench(
     jobs: int = 0,
     cluster: str = "",
     skip_unreadable: bool = False,
+    lists: str | Path | None = None,
     source_shares: str | Path = "",
     target_shares: str | Path = "",
     progress: bool | None = None,
@@ -289,6 +294,8 @@ def bench(
         jobs: runs at once; 0: one for each core, or for each GPU.
         cluster: "dask://HOST:PORT" does the runs there.
         skip_unreadable: leave out images that cannot be read instead of stopping.
+        lists: folder of the image lists of a benchmark that chooses its samples by lists; they are
+            looked for in `data` and beside it by default.
         source_shares: cut the source's classes down, as for `adapt`.
         target_shares: cut the target's classes down, as for `adapt`; the same samples for every
             method and seed. The table then has mean class accuracy too.
@@ -317,6 +324,7 @@ def bench(
         skip_unreadable=skip_unreadable,
         source_shares=os.fspath(source_shares),
         target_shares=os.fspath(target_shares),
+        lists=_text(lists),
     )
     mode = display_mode(progress)
     remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from equida.errors import InputError
 from equida.experiments.execute import (
@@ -66,6 +67,20 @@ def test_cluster_addresses_that_are_none(address: str, tmp_path: Path) -> None:
     grid = Grid("office31", (Variant("nsm"),), ("A2W",), (0,), "features")
     with pytest.raises(InputError, match="dask://HOST:PORT"):
         list(do_runs(plan(grid, tmp_path), Workers(1, 1, address)))
+
+
+def test_a_run_on_features_has_one_thread(
+    toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its steps are too small to be shared: beside other work two threads took 20 times as long."""
+    seen: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", seen.append)
+    grid = Grid(
+        "office31", (Variant("source_only"),), ("A2W",), (0,), "features", QUICK, str(toy_office)
+    )
+    (run,) = plan(grid, tmp_path)
+    assert do_run(run.config, str(run.folder), threads=2).failure is None
+    assert seen[0] == 1
 
 
 @pytest.fixture

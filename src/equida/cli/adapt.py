@@ -63,6 +63,9 @@ class Arguments:
     labels."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
+    lists: str = ""
+    """Folder of the image lists of a benchmark that chooses its samples by lists
+    (office_home_rsut); by default they are looked for in --data and beside it."""
     source_shares: str = ""
     """Cut the source's classes down: long-tail:30 (sizes fall by 30), classes:15, or a file with a
     class and its share on each line; long-tail:30:7 does it with seed 7."""
@@ -119,6 +122,7 @@ def request_of(given: "ParsedArguments") -> "AdaptRequest":
         source_shares=given.source_shares,
         target_shares=given.target_shares,
         trust=given.trust,
+        lists=given.lists or None,
     )
 
 

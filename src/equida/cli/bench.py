@@ -66,6 +66,9 @@ class Arguments:
     must see DATA and OUT under the same paths."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
+    lists: str = ""
+    """Folder of the image lists of a benchmark that chooses its samples by lists
+    (office_home_rsut); by default they are looked for in --data and beside it."""
     source_shares: str = ""
     """Cut the source's classes down: long-tail:30 (sizes fall by 30), classes:15, or a file with a
     class and its share on each line; long-tail:30:7 does it with seed 7."""
@@ -118,6 +121,7 @@ def request_of(arguments: Any) -> "BenchRequest":
         skip_unreadable=given.skip_unreadable,
         source_shares=given.source_shares,
         target_shares=given.target_shares,
+        lists=given.lists or None,
     )
 
 

@@ -33,6 +33,8 @@ class Arguments:
     ] = None
     data: Path | None = None
     """The folder with the domains, a feature file (.npz, .safetensors) or an image list."""
+    lists: Path | None = None
+    """Folder of the image lists of a data set that chooses its samples by lists."""
     root: Path | None = None
     """The folder of the images, where --data is an image list."""
     deep: bool = False
@@ -65,7 +67,7 @@ def _check_data(console: Console, chosen: Benchmark | None, arguments: Arguments
     start = time.monotonic()
     data = None if arguments.data is None else find_data(arguments.data)
     if chosen is not None:
-        surveys = survey_benchmark(chosen, data)
+        surveys = survey_benchmark(chosen, data, arguments.lists)
     else:
         assert data is not None
         surveys = survey_path(data, arguments.root)

@@ -13,7 +13,7 @@ the data sets in `BENCHMARKS`:
 
 >>> from equida.data import BENCHMARKS, load_task
 >>> list(BENCHMARKS)
-['office31', 'office_home', 'visda2017', 'digits']
+['office31', 'office_home', 'office_home_rsut', 'visda2017', 'digits']
 >>> load_task("digits", "U2M").source
 ArrayDomain('U', 1797 samples, 10 classes)
 """

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from equida.data.benchmarks import Benchmark, BenchmarkDomain
+from equida.data.shares import Role
 from equida.data.walk import FolderTree
+from equida.errors import InputError
 
 _DEPTH = 3
 
@@ -29,6 +31,50 @@ def find_list(domain: BenchmarkDomain, base: FolderTree) -> Path | None:
             if name.endswith(".txt") and domain.goes_by(name[:-4].removesuffix("_list")):
                 return folder.path / name
     return None
+
+
+def find_choices(chosen: Benchmark, data: Path | None, lists: str | Path | None) -> Path | None:
+    """The folder of the image lists that choose samples, where a data set has such lists.
+
+    Args:
+        chosen: the data set.
+        data: its folder or feature file; the lists are looked for there and in a folder beside.
+        lists: the folder that the user names.
+    """
+    if not chosen.source_list:
+        if lists:
+            raise InputError(f"--lists is {lists}, but {chosen.name} uses all its samples")
+        return None
+    beside = data if data is None or data.is_dir() else data.parent
+    names = ("", "image_list", "list", "lists")
+    tried = [Path(lists)] if lists else [beside / name for name in names] if beside else []
+    for folder in tried:
+        if all(len(choice_files(chosen, domain, folder)) == 2 for domain in chosen.domains):
+            return folder.absolute()
+    domain = chosen.domains[0]
+    named = " and ".join(f"{domain.folder}{end}.txt" for end in _endings(chosen).values())
+    place = f"--lists {lists} has" if lists else "there are"
+    raise InputError(
+        f"{chosen.name} chooses its samples by image lists, and {place} no {named}; give the folder"
+        f" of the lists: --lists DIR (how to get them: equida doctor {chosen.name})"
+    )
+
+
+def choice_files(
+    chosen: Benchmark, domain: BenchmarkDomain, folder: Path | None
+) -> dict[Role, Path]:
+    """The image lists that choose the samples of a domain as source and as target."""
+    files = sorted(folder.glob("*.txt")) if folder and folder.is_dir() else ()
+    return {
+        role: file
+        for role, ending in _endings(chosen).items()
+        for file in files
+        if file.stem.endswith(ending) and domain.goes_by(file.stem.removesuffix(ending))
+    }
+
+
+def _endings(chosen: Benchmark) -> dict[Role, str]:
+    return {"source": chosen.source_list, "target": chosen.target_list}
 
 
 def _below(base: FolderTree, depth: int, classes: set[str]) -> Iterator[FolderTree]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equida.data.classes import check_class_names, class_key, composed, numbered_classes
-from equida.data.domain import ImageDomain
+from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.images import is_image_name
 from equida.data.walk import existing
 from equida.errors import InputError
@@ -50,6 +50,71 @@ def image_list(
     check_class_names(names, str(lines.file))
     return ImageDomain(
         base, paths, name=name or lines.file.stem, classes=names, labels=lines.labels
+    )
+
+
+def listed_samples(domain: Domain, file: str | Path) -> Domain:
+    """The samples of a domain that an image list names, in the list's order.
+
+    The domain may be images or rows of features that know the files they were computed from. A
+    listed path is found by its ending: as many of its last parts as all paths of the list share
+    with the domain's. Labels of the list must tell the same classes apart as the domain's do; where
+    the domain is unlabelled, they become its labels.
+
+    Args:
+        domain: where the samples are chosen from.
+        file: the list.
+    """
+    lines = _read(existing(file))
+    paths = domain.paths if isinstance(domain, ImageDomain | ArrayDomain) else None
+    if paths is None:
+        raise InputError(
+            f"{lines.file} chooses samples by their paths, but the rows of {domain.name} have none;"
+            " expected '<domain>_path' in the feature file"
+        )
+    known = [tuple(path.split("/")) for path in paths]
+    wanted = [tuple(path.split("/")) for path in lines.paths]
+    rows = _matching(lines, wanted, known, domain.name)
+    chosen = domain.select(rows)
+    if lines.labels is None:
+        return chosen
+    if chosen.labels is None:
+        classes = chosen.classes or numbered_classes(int(lines.labels.max()), str(lines.file))
+        return chosen.relabel(classes, lines.labels)
+    for one, other in ((lines.labels, chosen.labels), (chosen.labels, lines.labels)):
+        _, first, inverse = np.unique(one, return_index=True, return_inverse=True)
+        differing = np.flatnonzero(other != other[first][inverse])
+        if len(differing):
+            index = int(differing[0])
+            name = chosen.classes[int(chosen.labels[index])]
+            raise _disagreement(lines, index, int(lines.labels[index]), f"that of {name!r}")
+    return chosen
+
+
+def _matching(
+    lines: "_Lines", wanted: list[tuple[str, ...]], known: list[tuple[str, ...]], name: str
+) -> list[int]:
+    """For each listed path the sample that it names."""
+    missing = 0
+    for length in range(max(map(len, wanted)), 0, -1):
+        found: dict[tuple[str, ...], list[int]] = {}
+        for row, parts in enumerate(known):
+            found.setdefault(parts[-length:], []).append(row)
+        rows = [found.get(parts[-length:], []) for parts in wanted]
+        missing = next((k for k, there in enumerate(rows) if not there), -1)
+        if missing >= 0:
+            continue
+        for index, there in enumerate(rows):
+            if len(there) > 1:
+                both = " and ".join("/".join(known[row]) for row in there[:2])
+                raise InputError(
+                    f"{lines.at(index)}: {lines.paths[index]!r} may be {both} of {name}; expected a"
+                    " list whose paths name one sample each"
+                )
+        return [there[0] for there in rows]
+    raise InputError(
+        f"{lines.at(missing)}: {lines.paths[missing]!r} is not among the {len(known):,} samples of"
+        f" {name}, such as {'/'.join(known[0])!r}; expected paths that end alike"
     )
 
 

@@ -18,9 +18,9 @@ from equida.data.domain import ArrayDomain, Domain, DomainT
 from equida.data.feature_file import SUFFIXES, feature_domain, feature_domains
 from equida.data.folders import image_folder, unlabelled_folder
 from equida.data.images import is_image_name
-from equida.data.layouts import find_folder, find_list
-from equida.data.lists import image_list
-from equida.data.shares import shares_title, subsampled
+from equida.data.layouts import choice_files, find_choices, find_folder, find_list
+from equida.data.lists import image_list, listed_samples
+from equida.data.shares import Role, shares_title, subsampled
 from equida.data.task import Task, make_task
 from equida.data.walk import FolderTree, existing
 from equida.errors import InputError
@@ -59,6 +59,8 @@ class DataSpec:
     """What the source's classes are cut down to, such as "long-tail:30" (see `data.shares`)."""
     target_shares: str = ""
     """The same for the target."""
+    lists: str | None = None
+    """Folder of the image lists that choose the samples of a benchmark that has such lists."""
 
     @property
     def protocol(self) -> str:
@@ -200,11 +202,22 @@ def load_task(
     chosen = benchmark(data_set)
     pair = chosen.task(source) if target is None else (chosen.domain(source), chosen.domain(target))
     place = None if data_dir is None else find_data(data_dir)
-    domains = [load_domain(chosen, domain.key, place) for domain in pair]
-    return make_task(*domains, name=f"{pair[0].key}2{pair[1].key}")
+    roles: tuple[Role, Role] = ("source", "target")
+    source_domain, target_domain = (
+        load_domain(chosen, domain.key, place, role=role)
+        for domain, role in zip(pair, roles, strict=True)
+    )
+    return make_task(source_domain, target_domain, name=f"{pair[0].key}2{pair[1].key}")
 
 
-def load_domain(data_set: str | Benchmark, domain: str, data_dir: Place | None = None) -> Domain:
+def load_domain(
+    data_set: str | Benchmark,
+    domain: str,
+    data_dir: Place | None = None,
+    *,
+    role: Role | None = None,
+    lists: str | Path | None = None,
+) -> Domain:
     """One domain of a benchmark, labelled by the benchmark's class list.
 
     Class folders are preferred; an image list is used where there are none.
@@ -213,6 +226,10 @@ def load_domain(data_set: str | Benchmark, domain: str, data_dir: Place | None =
         data_set: the benchmark, in any spelling.
         domain: the domain, in any spelling.
         data_dir: as for `load_task`.
+        role: what it is used as, for a benchmark that has other samples of a domain as source than
+            as target; None: all samples.
+        lists: the folder of the image lists that choose them; by default they are looked for in
+            `data_dir`.
 
     >>> load_domain("digits", "uci")
     ArrayDomain('U', 1797 samples, 10 classes)
@@ -232,7 +249,10 @@ def load_domain(data_set: str | Benchmark, domain: str, data_dir: Place | None =
     else:
         opened = _from_file(chosen, wanted, place)
     opened.train_crop = wanted.train_crop
-    return opened
+    if role is None or not chosen.source_list:
+        return opened
+    folder = find_choices(chosen, place.path if isinstance(place, FolderTree) else place, lists)
+    return listed_samples(opened, choice_files(chosen, wanted, folder)[role])
 
 
 def open_task(
@@ -316,6 +336,11 @@ def data_sha256(spec: DataSpec, *, places: DataPlaces | None = None) -> str:
     places = places or DataPlaces()
     paths = [spec.data] if spec.benchmark else [spec.source, spec.target]
     found = [places.digest(split_path(path)[0]) for path in paths if path]
+    if spec.lists and spec.benchmark:
+        chosen = benchmark(spec.benchmark)
+        for domain in chosen.domains:
+            files = choice_files(chosen, domain, Path(spec.lists))
+            found += [places.digest(file) for file in files.values()]
     return hashlib.sha256("".join(found).encode()).hexdigest() if found else ""
 
 
@@ -399,7 +424,8 @@ def _pair(spec: DataSpec, places: DataPlaces) -> tuple[Domain, Domain, str | Non
         return source, target, _name(spec.source, spec.target) if same else None
     chosen = benchmark(spec.benchmark)
     keys = [chosen.domain(name).key for name in (spec.source, spec.target)]
-    source = _source(spec, load_domain(chosen, keys[0], _data(spec, places)))
+    opened = load_domain(chosen, keys[0], _data(spec, places), role="source", lists=spec.lists)
+    source = _source(spec, opened)
     return source, _target(spec, places), "2".join(keys)
 
 
@@ -409,7 +435,9 @@ def _source(spec: DataSpec, opened: Domain) -> Domain:
 
 def _target(spec: DataSpec, places: DataPlaces) -> Domain:
     if spec.benchmark is not None:
-        target = load_domain(spec.benchmark, spec.target, _data(spec, places))
+        target = load_domain(
+            spec.benchmark, spec.target, _data(spec, places), role="target", lists=spec.lists
+        )
     else:
         place = places[spec.target]
         if spec.ignore_target_labels and isinstance(place, FolderTree):

@@ -12,8 +12,8 @@ from equida.data.classes import class_key
 from equida.data.domain import Domain, ImageDomain
 from equida.data.feature_file import SUFFIXES, feature_domain, feature_domains
 from equida.data.folders import FolderScan, image_folder, scan_folder
-from equida.data.layouts import find_folder, find_list
-from equida.data.lists import image_list
+from equida.data.layouts import choice_files, find_choices, find_folder, find_list
+from equida.data.lists import image_list, listed_samples
 from equida.data.open import load_domain, open_domain
 from equida.data.walk import FolderTree
 from equida.errors import InputError
@@ -64,15 +64,43 @@ class Survey:
                 self.unreadable = bad
 
 
-def survey_benchmark(chosen: Benchmark, data: Path | FolderTree | None) -> list[Survey]:
+def survey_benchmark(
+    chosen: Benchmark, data: Path | FolderTree | None, lists: Path | None = None
+) -> list[Survey]:
     """Every domain of a benchmark, counted without opening an image.
 
     Args:
         chosen: the benchmark.
         data: what `find_data` found; None for data that come inside a package.
+        lists: folder of the image lists, for a benchmark that chooses its samples by lists.
     """
     place = None if chosen.embedded else data
-    return [_survey_domain(chosen, domain, place) for domain in chosen.domains]
+    surveys = [_survey_domain(chosen, domain, place) for domain in chosen.domains]
+    if chosen.source_list and place is not None:
+        for survey, domain in zip(surveys, chosen.domains, strict=True):
+            _check_choices(survey, chosen, domain, place, lists)
+    return surveys
+
+
+def _check_choices(
+    survey: Survey,
+    chosen: Benchmark,
+    domain: BenchmarkDomain,
+    data: Path | FolderTree,
+    lists: Path | None,
+) -> None:
+    """Look whether the lists that choose samples are there and fit the domain."""
+    if survey.domain is None:
+        return
+    folder = data.path if isinstance(data, FolderTree) else data
+    try:
+        files = choice_files(chosen, domain, find_choices(chosen, folder, lists))
+        counts = {role: len(listed_samples(survey.domain, file)) for role, file in files.items()}
+    except InputError as error:
+        survey.missing.append(str(error))
+    else:
+        chosen_by = ", ".join(f"{count:,} as {role}" for role, count in counts.items())
+        survey.notes.append(f"its lists choose {chosen_by}")
 
 
 def survey_path(data: Path | FolderTree, root: str | Path | None = None) -> list[Survey]:

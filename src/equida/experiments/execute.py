@@ -263,7 +263,8 @@ def _train(config: RunConfig, folder: Path, number: int, threads: int) -> None:
     from equida.training.processes import make_fabric
 
     if threads:
-        torch.set_num_threads(threads)
+        # As in `launch`: steps on features are too small to be shared.
+        torch.set_num_threads(1 if config.backbone == "none" else threads)
     gpus = torch.cuda.device_count()
     fabric = make_fabric(
         "gpu" if gpus else "auto",

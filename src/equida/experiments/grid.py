@@ -44,6 +44,8 @@ class Grid:
     """What the source's classes are cut down to (see `data.shares`)."""
     target_shares: str = ""
     """The same for the target."""
+    lists: str | None = None
+    """Folder of the image lists that choose the benchmark's samples."""
 
     def data_spec(self, task: str) -> DataSpec:
         """The data of one of its tasks."""
@@ -56,6 +58,7 @@ class Grid:
             self.skip_unreadable,
             source_shares=self.source_shares,
             target_shares=self.target_shares,
+            lists=self.lists,
         )
 
 
@@ -129,7 +132,9 @@ def fingerprint(config: RunConfig) -> str:
     change, or a grid would be done again after an update.
     """
     assert config.task is not None
-    task = dataclasses.replace(config.task, data=None if config.data_sha256 else config.task.data)
+    task = config.task
+    if config.data_sha256:
+        task = dataclasses.replace(task, data=None, lists=None)
     origin = config.feature_origin
     identity = {
         "method": config.method,

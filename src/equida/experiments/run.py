@@ -31,7 +31,7 @@ from equida.runs.table import Reference, Table, make_table
 from equida.training.build import SeededBackbone, row_shape
 from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
-from equida.training.plan import Remarks, chosen_shares, default_backbone
+from equida.training.plan import Remarks, chosen_lists, chosen_shares, default_backbone
 from equida.training.recipe import default_recipe, recipe
 
 Sweeps = Mapping[str, Sequence[Any]] | Sequence[str]
@@ -69,6 +69,8 @@ class BenchRequest:
     """What the source's classes are cut down to (see `data.shares`)."""
     target_shares: str = ""
     """The same for the target, by its labels."""
+    lists: str | None = None
+    """Folder of the image lists of a data set that chooses its samples by lists."""
 
 
 def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | None = None) -> Table:
@@ -126,8 +128,9 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     seeds = chosen_seeds(request.seeds)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
-    shares = chosen_shares(request)
-    found = _network(request, chosen, tasks, shares, remarks)
+    data = os.path.abspath(request.data) if request.data else None
+    choice = {**chosen_shares(request), "lists": chosen_lists(chosen, data, request.lists)}
+    found = _network(request, chosen, tasks, choice, remarks)
     weights = os.path.abspath(request.weights) if request.weights else None
     return Grid(
         chosen.name,
@@ -143,7 +146,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
         found.origin,
         request.skip_unreadable,
         found.digest,
-        **shares,
+        **choice,
     )
 
 
@@ -172,14 +175,14 @@ def _network(
     request: BenchRequest,
     chosen: Benchmark,
     tasks: Sequence[str],
-    shares: Mapping[str, Any],
+    choice: Mapping[str, Any],
     remarks: Remarks,
 ) -> _Network:
     if request.weights and not Path(request.weights).is_file():
         raise InputError(f"--weights {request.weights} does not exist; expected a file")
     data = os.path.abspath(request.data) if request.data else None
     source, target = (domain.key for domain in chosen.task(tasks[0]))
-    spec = DataSpec(source, target, chosen.name, data, request.skip_unreadable, **shares)
+    spec = DataSpec(source, target, chosen.name, data, request.skip_unreadable, **choice)
     opened = open_task(spec)
     task = opened.task
     backbone = request.backbone or default_backbone(task, chosen.name, request.features)
@@ -189,7 +192,7 @@ def _network(
         return _Network(data, backbone, feature_origin(data) if data else None, opened.digest)
     if request.features:
         file = _write_features(request, chosen, backbone, opened.places, remarks)
-        digest = data_sha256(DataSpec("", "", chosen.name, file))
+        digest = data_sha256(DataSpec("", "", chosen.name, file, lists=choice["lists"]))
         return _Network(file, "none", feature_origin(file), digest)
     _advise(request, task, backbone, remarks)
     return _Network(data, backbone, None, opened.digest)

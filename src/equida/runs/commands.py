@@ -36,6 +36,7 @@ def adapt_command(config: RunConfig) -> str | None:
     words += ["--data", data.data] if data.data else []
     words += ["--ignore-target-labels"] if data.ignore_target_labels else []
     words += ["--skip-unreadable"] if data.skip_unreadable else []
+    words += ["--lists", data.lists] if data.lists else []
     words += _shares_flags(data)
     words += ["--method", config.method, *_hyperparameter_flags(config)]
     words += ["--backbone", config.backbone] if config.backbone != "none" else []
@@ -78,6 +79,7 @@ def bench_command(
 def _setting_flags(setting: RunGroup) -> list[str]:
     config = setting.config
     words = ["--data", config.task.data] if config.task and config.task.data else []
+    words += ["--lists", config.task.lists] if config.task and config.task.lists else []
     if config.backbone not in ("none", "lenet"):
         words += ["--backbone", config.backbone]
     words += ["--weights", config.weights] if config.weights else []

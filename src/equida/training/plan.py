@@ -12,9 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from equida import plugins
-from equida.data import BENCHMARKS, ArrayDomain, Domain, ImageDomain, Task, benchmark
+from equida.data import BENCHMARKS, ArrayDomain, Benchmark, Domain, ImageDomain, Task, benchmark
 from equida.data.batches import check_size
 from equida.data.feature_file import FeatureOrigin, feature_origin
+from equida.data.layouts import find_choices
 from equida.data.open import DataSpec, open_path, open_task, split_path, task_of
 from equida.data.shares import checked_shares, subsampled
 from equida.errors import InputError
@@ -94,6 +95,9 @@ class AdaptRequest:
     """The same for the target, by its labels."""
     trust: bool = False
     """Whether code may be run that the record of `from_run` names."""
+    lists: str | None = None
+    """Folder of the image lists of a benchmark that chooses its samples by lists; by default they
+    are looked for in `data`."""
 
     @property
     def in_memory(self) -> bool:
@@ -205,8 +209,9 @@ def data_spec(request: AdaptRequest) -> DataSpec:
     """
     assert not isinstance(request.source, Domain)
     assert not isinstance(request.target, Domain)
-    if request.data and not request.dataset:
-        raise InputError("--data is the folder or file of a benchmark; say which one with -d")
+    for flag, given in (("--data", request.data), ("--lists", request.lists)):
+        if given and not request.dataset:
+            raise InputError(f"{flag} is the folder or file of a benchmark; say which one with -d")
     if request.from_run:
         if request.source or not request.target:
             raise InputError("--from RUN takes --target (with -d, a benchmark's) and no --source")
@@ -229,7 +234,14 @@ def data_spec(request: AdaptRequest) -> DataSpec:
     if source == target:
         raise InputError(f"source and target are both {source}; choose two domains")
     data = os.path.abspath(request.data) if request.data else None
-    return DataSpec(source, target, chosen.name, data, **further)
+    lists = chosen_lists(chosen, data, request.lists)
+    return DataSpec(source, target, chosen.name, data, **further, lists=lists)
+
+
+def chosen_lists(chosen: Benchmark, data: str | None, lists: str | None) -> str | None:
+    """The folder of the image lists that choose a benchmark's samples; None where it has none."""
+    found = find_choices(chosen, Path(data) if data else None, lists)
+    return None if found is None else str(found)
 
 
 def chosen_shares(request: "SharesRequest") -> dict[str, Any]:
@@ -506,7 +518,8 @@ def _write_features(
             extractor.extract([image_files(domain) for domain in group], file, options, bar)
         files.append(str(file))
     if dataset and opened.spec:
-        return DataSpec(opened.spec.source, opened.spec.target, dataset, files[0])
+        pair = (opened.spec.source, opened.spec.target)
+        return DataSpec(*pair, dataset, files[0], lists=opened.spec.lists)
     return DataSpec(files[0] if len(files) == 2 else "", files[-1])
 
 

@@ -6,7 +6,7 @@
 
 # Importing a module registers its data set; the order here is that of lists and tables.
 # isort: off
-from equida.data.benchmarks import office31, office_home, visda2017, digits  # noqa: F401
+from equida.data.benchmarks import office31, office_home, office_home_rsut, visda2017, digits  # noqa: F401
 # isort: on
 
 from equida.data.benchmarks.base import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark

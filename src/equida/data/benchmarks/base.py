@@ -70,6 +70,11 @@ class Benchmark:
     """Class names as the heads of the paper's table print them, where they differ."""
     backbone: str | None = None
     """The network that papers train on it; None where no network is customary."""
+    source_list: str = ""
+    """The ending of the image list that chooses the samples of a domain as source, such as "_RS";
+    "" where all are used."""
+    target_list: str = ""
+    """The same for a domain as target."""
     learning_rates: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Learning rates of the paper's recipe by task, where they differ from the recipe's own."""
     own: "OwnBenchmark | None" = None
