@@ -59,6 +59,7 @@ def test_totals() -> None:
     assert totals == {
         "office31": {"A": 2817, "D": 498, "W": 795},
         "office_home": {"Ar": 2427, "Cl": 4365, "Pr": 4439, "Rw": 4357},
+        "office_home_rsut": {"Cl": 4365, "Pr": 4439, "Rw": 4357},
         "visda2017": {"Synthetic": 152_397, "Real": 55_388},
         "digits": {"M": 5000, "U": 1797},
     }
@@ -77,12 +78,13 @@ def test_tasks_are_in_the_papers_column_order() -> None:
 def test_what_papers_train_with() -> None:
     """Backbones of the paper's tables; learning rates and crops of the BNM authors' code."""
     assert {name: BENCHMARKS[name].backbone for name in BENCHMARKS} == {
-        "office31": "resnet50", "office_home": "resnet50", "visda2017": "resnet101",
-        "digits": "lenet",
+        "office31": "resnet50", "office_home": "resnet50", "office_home_rsut": "resnet50",
+        "visda2017": "resnet101", "digits": "lenet",
     }  # fmt: skip
     assert {name: dict(BENCHMARKS[name].learning_rates) for name in BENCHMARKS} == {
         "office31": {"A2D": 3e-4, "D2W": 3e-4, "W2D": 3e-4},
         "office_home": {},
+        "office_home_rsut": {},
         "visda2017": {"Synthetic2Real": 3e-4},
         "digits": {},
     }
@@ -119,7 +121,7 @@ def test_every_literal_is_whole(name: str) -> None:
     assert all(f"{s.key}2{t.key}" == task for task in chosen.tasks for s, t in [chosen.task(task)])
     assert chosen.embedded or chosen.page.startswith("http")
     mean = chosen.metric == "mean_class_accuracy"
-    assert mean == (name == "visda2017")
+    assert mean == (name in ("visda2017", "office_home_rsut"))
 
 
 @pytest.mark.parametrize(
