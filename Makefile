@@ -5,12 +5,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: help install demo test attack lint type fmt bench clean
+CONSTRAINTS ?= -c constraints.txt
+
+.PHONY: help install demo test test-fast attack test-oldest docs wheel lint type fmt bench clean
 
 help:
 	@echo "make demo    eleven methods on handwritten digits, the table and the page; no download"
 	@echo "make test    every test, doctests included"
 	@echo "make attack  thousands of damaged files, signals and kills, counted; about half an hour"
+	@echo "make test-fast    what one change needs: no process, no browser, under 90 seconds"
+	@echo "make test-oldest  every test with the lowest versions that pyproject.toml promises"
+	@echo "make docs    the site in docs/_build/html; a warning is an error"
+	@echo "make wheel   build, check and try the wheel and the sdist in empty environments"
 	@echo "make lint    ruff: lint and format, nothing is changed"
 	@echo "make type    mypy --strict"
 	@echo "make fmt     ruff: format and fix"
@@ -25,7 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (once; two to four minutes)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -c constraints.txt -e '.[all,dev]'
+	  $(CONSTRAINTS) -e '.[all,dev]'
 	@touch $@
 
 demo: $(STAMP)
@@ -37,6 +43,29 @@ test: $(STAMP)
 
 attack: $(STAMP)
 	@$(BIN)/python -m tests.attack
+
+test-fast: $(STAMP)
+	@$(BIN)/python -m pytest -q --fast
+
+# torch and torchvision stay those of constraints.txt: older ones bring CUDA to every machine.
+test-oldest:
+	@$(PYTHON) -m venv $(VENV)-oldest
+	@$(VENV)-oldest/bin/python tools/oldest.py torch torchvision > $(VENV)-oldest/constraints.txt
+	@$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c constraints.txt -c $(VENV)-oldest/constraints.txt -e '.[all,dev]'
+	@$(VENV)-oldest/bin/python -m pytest -q
+
+docs: $(VENV)/docs-installed
+	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+$(VENV)/docs-installed: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[docs]'
+	@touch $@
+
+wheel: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	@$(BIN)/python tools/check_wheel.py
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
@@ -53,5 +82,5 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest demo build dist docs/_build docs/_generated docs/examples docs/methods .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,170 @@
+"""Pages that are made from the code: a page for each method, the commands, data sets and recipes.
+
+They are written when the build begins and are not kept in the repository.
+"""
+
+import csv
+import dataclasses
+import importlib
+import io
+import tomllib
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from equida.cli import VERBS, arguments_class
+from equida.cli._parse import parse
+from equida.data import BENCHMARKS
+from equida.fields import short_text, specs
+from equida.methods import METHODS, STANDARD, Description, describe
+from equida.training.recipe import RECIPES
+
+HIDDEN = ":hide-toc:\n"
+RESULTS = {
+    "office31_efficientnet_lite0": "EfficientNet-Lite0",
+    "office31_inception_v3": "Inception-v3",
+    "office31_paper_resnet50": "ResNet-50, fine-tuned (the paper)",
+}
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page only if it has changed, so that the next build is quick."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    cells = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
+
+
+def accuracies(docs: Path, method: str) -> str:
+    """The rows of one method in the measured tables, each below that of source only."""
+    rows = []
+    for file, title in RESULTS.items():
+        with (docs / "results" / f"{file}.csv").open() as lines:
+            found = {row["method"]: row for row in csv.DictReader(lines)}
+        for name in dict.fromkeys(("source_only", method)):
+            if method in found:
+                row = found[name]
+                values = [row[key] for key in ("A2W", "D2W", "W2D", "A2D", "D2A", "W2A", "Avg")]
+                rows.append([title, f"`{name}`", *values])
+    if not rows:
+        return "This method is not one of the eleven systems of the measured tables.\n"
+    head = ["network", "method", "A→W", "D→W", "W→D", "A→D", "D→A", "W→A", "Avg"]
+    return (
+        "Office-31, accuracy in per cent (mean ± standard deviation of three seeds, last step;"
+        " [how they were measured](../benchmarks.md)):\n\n" + table(head, rows)
+    )
+
+
+def method_page(docs: Path, method: Description, notes: dict[str, str]) -> str:
+    parts = [f"# `{method.name}`", method.idea]
+    if formula := notes.get("formula"):
+        parts.append(f"It adds to source cross-entropy:\n\n$$\n{formula}\n$$")
+    if method.notes:
+        parts.append(method.notes)
+    if when := notes.get("when"):
+        parts.append(f"## When to use it\n\n{when}")
+    fields = [
+        [
+            f"`{field.name}`",
+            short_text(field.default),
+            f"{field.range.low:g} to {field.range.high:g}" if field.range else "",
+            field.meaning,
+        ]
+        for field in method.hyperparameters
+    ]
+    if fields:
+        head = ["name", "default", "range to search", "meaning"]
+        parts.append("## Hyper-parameters\n\n:::{table}\n:class: prose\n\n" + table(head, fields) + ":::")
+    presets = [
+        f"- `{name}`: {', '.join(f'{key} = {short_text(value)}' for key, value in preset.items())}"
+        for name, preset in method.presets.items()
+    ]
+    if presets:
+        parts.append("Values for benchmarks:\n\n" + "\n".join(presets))
+    parts.append("## Measured\n\n" + accuracies(docs, method.name))
+    free = "It also works without source data (`equida adapt --from RUN`). " if method.source_free else ""
+    parts.append(f"{free}Reference: {method.reference}.")
+    parts.append(
+        "```sh\nequida adapt --source photos/ --target clipart/ --features"
+        f" --method {method.name}\n```"
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def method_pages(docs: Path) -> None:
+    notes = tomllib.loads((docs / "method_notes.toml").read_text())
+    for old in (docs / "methods").glob("*.md"):
+        if old.stem not in {*METHODS, "index"}:
+            old.unlink()
+    rows = []
+    for name in METHODS:
+        described = describe(name)
+        write(docs / "methods" / f"{name}.md", method_page(docs, described, notes.get(name, {})))
+        eleven = "yes" if name in STANDARD else ""
+        free = "yes" if described.source_free else ""
+        rows.append([f"[{name}]({name}.md)", described.idea, eleven, free])
+    head = ["method", "idea", "in the standard comparison", "works without source data"]
+    names = "\n".join(METHODS)
+    write(
+        docs / "methods" / "index.md",
+        "# Methods\n\nA method is what is added to the cross-entropy of the source. Two methods"
+        " compose with a plus sign: `--method cdan+nsm`. Each page is made from the code.\n\n"
+        ":::{table}\n:class: prose\n\n" + table(head, rows) + ":::\n\n"
+        f"```{{toctree}}\n:hidden:\n\n{names}\n```\n",
+    )
+
+
+def command_page(docs: Path) -> None:
+    parts = ["# Command line\n\nWhat each command prints for `--help`."]
+    for verb, about in VERBS.items():
+        module = importlib.import_module(f"equida.cli.{verb}")
+        text = io.StringIO()
+        with redirect_stdout(text), suppress(SystemExit):
+            parse(arguments_class(module, []), verb, ["--help"])
+        parts.append(f"## equida {verb}\n\n{about[0].upper()}{about[1:]}.\n\n```text\n{text.getvalue().strip()}\n```")
+    write(docs / "commands.md", "\n\n".join(parts) + "\n")
+
+
+def data_page(docs: Path) -> None:
+    parts = ["# Data sets and recipes\n\n## Data sets that equida knows"]
+    rows = [
+        [
+            f"`{name}`",
+            BENCHMARKS[name].title,
+            ", ".join(domain.key for domain in BENCHMARKS[name].domains),
+            str(len(BENCHMARKS[name].classes)),
+            ", ".join(BENCHMARKS[name].tasks),
+        ]
+        for name in BENCHMARKS
+    ]
+    head = ["name", "data set", "domains", "classes", "tasks"]
+    parts.append(":::{table}\n:class: prose\n\n" + table(head, rows) + ":::")
+    parts.append(
+        "`equida list datasets NAME` says where to get one; `equida doctor NAME --data DIR` checks"
+        " what you have."
+    )
+    parts.append("## Recipes\n\nA recipe is how a network is trained, apart from the method.")
+    meanings = specs(type(RECIPES[next(iter(RECIPES))].recipe))
+    rows = [
+        [f"`{field}`", *(short_text(dataclasses.asdict(RECIPES[name].recipe)[field]) for name in RECIPES), spec.meaning]
+        for field, spec in meanings.items()
+    ]
+    parts.append(":::{table}\n:class: prose\n\n" + table(["field", *RECIPES, "meaning"], rows) + ":::")
+    write(docs / "data_sets.md", "\n\n".join(parts) + "\n")
+
+
+def make_pages(app: Sphinx) -> None:
+    docs = Path(app.srcdir)
+    method_pages(docs)
+    command_page(docs)
+    data_page(docs)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("builder-inited", make_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
