@@ -1,8 +1,12 @@
 """What every test shares: one thread, and the shared reference data where it is present."""
 
+import multiprocessing.process
 import shutil
+import subprocess
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +20,26 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def pytest_configure() -> None:
     # Tiny tensors are slower with many threads, and the suite shares the machine.
     torch.set_num_threads(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fast", action="store_true", help="skip every test that starts a process or a browser"
+    )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_processes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With --fast, whoever starts a process is skipped at that moment."""
+
+    def skip(*arguments: Any, **named: Any) -> None:
+        pytest.skip("starts a process, which --fast leaves out")
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption("--fast"):
+            patch.setattr(subprocess.Popen, "__init__", skip)
+            patch.setattr(multiprocessing.process.BaseProcess, "start", skip)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,9 @@ def lowest(requirements: list[str]) -> dict[str, str]:
     """
     found = {}
     for requirement in requirements:
-        match = re.fullmatch(r"([\w.-]+)(?:\[[^]]*\])?\s*>=\s*([\w.]+).*", requirement.split(";")[0])
+        match = re.fullmatch(
+            r"([\w.-]+)(?:\[[^]]*\])?\s*>=\s*([\w.]+).*", requirement.split(";")[0]
+        )
         if match:
             found[match[1]] = match[2]
     return found
@@ -30,7 +32,10 @@ def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     # The tools of developers are not promised to anybody in old versions.
-    wanted = [*project["dependencies"], *(r for name in extras if name not in {"dev", "docs"} for r in extras[name])]
+    wanted = [
+        *project["dependencies"],
+        *(r for name in extras if name not in {"dev", "docs"} for r in extras[name]),
+    ]
     kept = set(sys.argv[1:])
     for name, version in lowest(wanted).items():
         if name not in kept:

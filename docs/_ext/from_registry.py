@@ -20,7 +20,6 @@ from equida.fields import short_text, specs
 from equida.methods import METHODS, STANDARD, Description, describe
 from equida.training.recipe import RECIPES
 
-HIDDEN = ":hide-toc:\n"
 RESULTS = {
     "office31_efficientnet_lite0": "EfficientNet-Lite0",
     "office31_inception_v3": "Inception-v3",
@@ -38,6 +37,11 @@ def write(path: Path, text: str) -> None:
 def table(head: list[str], rows: list[list[str]]) -> str:
     cells = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
+
+
+def wide_table(head: list[str], rows: list[list[str]]) -> str:
+    """A table whose cells hold sentences, which wrap."""
+    return ":::{table}\n:class: prose\n\n" + table(head, rows) + ":::"
 
 
 def accuracies(docs: Path, method: str) -> str:
@@ -79,7 +83,7 @@ def method_page(docs: Path, method: Description, notes: dict[str, str]) -> str:
     ]
     if fields:
         head = ["name", "default", "range to search", "meaning"]
-        parts.append("## Hyper-parameters\n\n:::{table}\n:class: prose\n\n" + table(head, fields) + ":::")
+        parts.append("## Hyper-parameters\n\n" + wide_table(head, fields))
     presets = [
         f"- `{name}`: {', '.join(f'{key} = {short_text(value)}' for key, value in preset.items())}"
         for name, preset in method.presets.items()
@@ -87,8 +91,9 @@ def method_page(docs: Path, method: Description, notes: dict[str, str]) -> str:
     if presets:
         parts.append("Values for benchmarks:\n\n" + "\n".join(presets))
     parts.append("## Measured\n\n" + accuracies(docs, method.name))
-    free = "It also works without source data (`equida adapt --from RUN`). " if method.source_free else ""
-    parts.append(f"{free}Reference: {method.reference}.")
+    if method.source_free:
+        parts.append("It also works without source data: `equida adapt --from RUN --target DIR`.")
+    parts.append(f"Reference: {method.reference}.")
     parts.append(
         "```sh\nequida adapt --source photos/ --target clipart/ --features"
         f" --method {method.name}\n```"
@@ -114,7 +119,7 @@ def method_pages(docs: Path) -> None:
         docs / "methods" / "index.md",
         "# Methods\n\nA method is what is added to the cross-entropy of the source. Two methods"
         " compose with a plus sign: `--method cdan+nsm`. Each page is made from the code.\n\n"
-        ":::{table}\n:class: prose\n\n" + table(head, rows) + ":::\n\n"
+        f"{wide_table(head, rows)}\n\n"
         f"```{{toctree}}\n:hidden:\n\n{names}\n```\n",
     )
 
@@ -126,7 +131,9 @@ def command_page(docs: Path) -> None:
         text = io.StringIO()
         with redirect_stdout(text), suppress(SystemExit):
             parse(arguments_class(module, []), verb, ["--help"])
-        parts.append(f"## equida {verb}\n\n{about[0].upper()}{about[1:]}.\n\n```text\n{text.getvalue().strip()}\n```")
+        sentence = f"{about[0].upper()}{about[1:]}."
+        help_text = text.getvalue().strip()
+        parts.append(f"## equida {verb}\n\n{sentence}\n\n```text\n{help_text}\n```")
     write(docs / "commands.md", "\n\n".join(parts) + "\n")
 
 
@@ -143,18 +150,19 @@ def data_page(docs: Path) -> None:
         for name in BENCHMARKS
     ]
     head = ["name", "data set", "domains", "classes", "tasks"]
-    parts.append(":::{table}\n:class: prose\n\n" + table(head, rows) + ":::")
+    parts.append(wide_table(head, rows))
     parts.append(
         "`equida list datasets NAME` says where to get one; `equida doctor NAME --data DIR` checks"
         " what you have."
     )
     parts.append("## Recipes\n\nA recipe is how a network is trained, apart from the method.")
     meanings = specs(type(RECIPES[next(iter(RECIPES))].recipe))
+    values = [dataclasses.asdict(RECIPES[name].recipe) for name in RECIPES]
     rows = [
-        [f"`{field}`", *(short_text(dataclasses.asdict(RECIPES[name].recipe)[field]) for name in RECIPES), spec.meaning]
+        [f"`{field}`", *(short_text(recipe[field]) for recipe in values), spec.meaning]
         for field, spec in meanings.items()
     ]
-    parts.append(":::{table}\n:class: prose\n\n" + table(["field", *RECIPES, "meaning"], rows) + ":::")
+    parts.append(wide_table(["field", *RECIPES, "meaning"], rows))
     write(docs / "data_sets.md", "\n\n".join(parts) + "\n")
 
 

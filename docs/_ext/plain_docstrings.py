@@ -18,7 +18,8 @@ def escape(line: str) -> str:
         return line
     parts = CODE.split(line)
     return "".join(
-        part if number % 2 else re.sub(r"([|*])", r"\\\1", part) for number, part in enumerate(parts)
+        part if number % 2 else re.sub(r"([|*])", r"\\\1", part)
+        for number, part in enumerate(parts)
     )
 
 

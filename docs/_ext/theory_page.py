@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from from_registry import table, write
+from from_registry import wide_table, write
 from sphinx.application import Sphinx
 
 from equida.paper.theory.checks import QUICK, Check, Context
@@ -24,11 +24,11 @@ def escaped(text: str) -> str:
 
 def section(verdict: str, checks: list[Check]) -> str:
     rows = [
-        [escaped(check.claim), escaped(check.reference), escaped(check.found), escaped(check.explanation)]
+        [escaped(text) for text in (check.claim, check.reference, check.found, check.explanation)]
         for check in checks
     ]
     head = ["claim", "place", "found", "explanation"]
-    return f"## {TITLES[verdict]}\n\n:::{{table}}\n:class: prose\n\n{table(head, rows)}:::"
+    return f"## {TITLES[verdict]}\n\n{wide_table(head, rows)}"
 
 
 def page(study: TheoryStudy) -> str:

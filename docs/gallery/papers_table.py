@@ -10,8 +10,6 @@ with the paper's numbers beside.
 
 import tempfile
 
-import matplotlib.pyplot as plt
-
 import equida
 
 folder = tempfile.TemporaryDirectory()
@@ -24,7 +22,7 @@ table = equida.bench(
     measures=True,
     out=folder.name,
 )
-table
+table  # noqa: B018
 
 # %%
 # The same table as a data frame, in LaTeX (``table.to_latex()``) or as a picture:
