@@ -1,0 +1,224 @@
+"""The class shares of an unlabelled target, estimated without a target label.
+
+Two estimates are made, and only what they agree on is used: the mean prediction of a calibrated
+classifier, and the sizes of clusters that start from its predictions. Where the domains are so far
+apart that the two disagree, the result is uniform, and nothing is lost by aiming at it.
+
+Everything here is a deterministic function of arrays.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+REGULARISATION = 0.01
+"""C of the logistic regression."""
+FOLDS = 5
+ROUNDS = 15
+MOST_AGREEMENT = 0.99
+IMPOSSIBLE = -1e4
+"""The logit of a class that a fold has no sample of."""
+TOLERANCE = 1e-4
+"""The largest derivative at which a minimum is found; shares then differ by about 1e-4."""
+
+
+@dataclass(frozen=True)
+class ShareEstimate:
+    """The estimated class shares of a target, and how far they can be trusted."""
+
+    cluster_shares: Array
+    """q1: the sizes of the clusters."""
+    predicted_shares: Array
+    """q2: the mean of the calibrated probabilities."""
+
+    @property
+    def mean_shares(self) -> Array:
+        """(q1 + q2) / 2."""
+        return (self.cluster_shares + self.predicted_shares) / 2.0
+
+    @property
+    def agreement(self) -> float:
+        """a = 1 - |q1 - q2|^2 / |mean - 1/C|^2, kept in [0, 0.99]: how much of the distance from
+        uniform shares the two estimates agree on."""
+        distance = np.square(self.mean_shares - 1.0 / len(self.mean_shares)).sum()
+        if distance == 0.0:
+            return 0.0
+        apart = np.square(self.cluster_shares - self.predicted_shares).sum()
+        return float(np.clip(1.0 - apart / distance, 0.0, MOST_AGREEMENT))
+
+    @property
+    def shares(self) -> Array:
+        """q = (1 - a) / C + a (q1 + q2) / 2: what to aim at."""
+        return (1.0 - self.agreement) / len(self.mean_shares) + self.agreement * self.mean_shares
+
+    @property
+    def imbalance(self) -> float:
+        """W = a/2 sum_c |mean share - 1/C|, in [0, 1): how far the target is from balanced, as far
+        as the two estimates agree."""
+        uniform = 1.0 / len(self.mean_shares)
+        return float(self.agreement * 0.5 * np.abs(self.mean_shares - uniform).sum())
+
+
+def estimate_shares(
+    source: ArrayLike, labels: ArrayLike, target: ArrayLike, classes: int | None = None
+) -> ShareEstimate:
+    """The class shares of a target, from labelled source features and target features.
+
+    The classifier is a logistic regression (L2, C = 0.01) on features from which the source's mean
+    is taken; its temperature and a bias for each class are fitted to predictions for source rows
+    that it was not trained on, in five folds.
+
+    Args:
+        source: source features, (rows, features).
+        labels: the class of each source row, from 0.
+        target: target features, (rows, features).
+        classes: number of classes C; the largest label and 1 by default. A class without a source
+            row is estimated as absent.
+
+    >>> rng = np.random.default_rng(0)
+    >>> source, target = (np.repeat([[0.0, 9], [9, 0]], n, 0) for n in ([50, 50], [90, 10]))
+    >>> source, target = (x + rng.normal(size=x.shape) for x in (source, target))
+    >>> estimate_shares(source, [0] * 50 + [1] * 50, target).shares.round(2)
+    array([0.9, 0.1])
+    """
+    known = np.asarray(labels, np.int64)
+    rows, others = np.asarray(source, np.float64), np.asarray(target, np.float64)
+    centre = rows.mean(0)
+    rows, others = rows - centre, others - centre
+    # The classes that the classifier knows; the others can be neither learned nor predicted.
+    present, indices = np.unique(known, return_inverse=True)
+    probs = np.zeros((len(others), classes or int(present[-1]) + 1))
+    probs[:, present] = _calibrated(rows, indices.astype(np.int64), others)
+    return shares_from_predictions(others, probs)
+
+
+def shares_from_predictions(features: ArrayLike, probs: ArrayLike) -> ShareEstimate:
+    """The class shares of a target, from its features and somebody's predictions for them.
+
+    This is the second half of `estimate_shares`, for a finished classifier without source data.
+
+    Args:
+        features: target features, (rows, features).
+        probs: class probabilities of the same rows, (rows, classes).
+    """
+    predicted = np.asarray(probs, np.float64)
+    clusters = _clusters(np.asarray(features, np.float64), predicted)
+    counts = np.bincount(clusters, minlength=predicted.shape[1])
+    return ShareEstimate(counts / len(clusters), predicted.mean(0))
+
+
+def _clusters(features: Array, probs: Array) -> Labels:
+    """The cluster of each row: means by probabilities, then rounds of assignment by cosine."""
+    means = probs.T @ features
+    absent = probs.sum(0) == 0.0
+    directions = _normalised(features)
+    for _ in range(ROUNDS):
+        cosines = directions @ _normalised(means).T
+        cosines[:, absent] = -np.inf
+        nearest = cosines.argmax(1)
+        members = np.eye(probs.shape[1])[nearest]
+        sums = members.T @ features
+        # An empty class keeps its mean; only the direction of a mean counts.
+        means = np.where(members.any(0)[:, None], sums, means)
+    clusters: Labels = nearest
+    return clusters
+
+
+def _normalised(rows: Array) -> Array:
+    lengths: Array = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.maximum(lengths, np.finfo(np.float64).tiny)
+
+
+def _calibrated(source: Array, labels: Labels, target: Array) -> Array:
+    """Class probabilities of the target rows, calibrated on source rows in folds."""
+    classes = int(labels.max()) + 1
+    weights = _logistic_regression(source, labels, np.zeros((source.shape[1] + 1, classes)))
+    logits = np.empty((len(source), classes))
+    for held_out in _folds(labels):
+        rest = ~held_out
+        # The solution on all rows is near that on most of them, so that little work is left.
+        fitted = _logistic_regression(source[rest], labels[rest], weights)
+        logits[held_out] = _logits(source[held_out], fitted)
+        unseen = np.bincount(labels[rest], minlength=classes) == 0
+        logits[np.ix_(held_out, unseen)] = IMPOSSIBLE
+    # A row of a class that its fold has not seen says nothing about calibration.
+    usable = logits[np.arange(len(labels)), labels] > IMPOSSIBLE
+    if not usable.any():
+        return _softmax(_logits(target, weights))
+    temperature, bias = _calibration(logits[usable], labels[usable])
+    return _softmax(temperature * _logits(target, weights) + bias)
+
+
+def _folds(labels: Labels) -> list[NDArray[np.bool_]]:
+    """The rows that each fold holds out; each class is spread evenly over the folds."""
+    fold = np.empty(len(labels), np.int64)
+    fold[np.argsort(labels, kind="stable")] = np.arange(len(labels)) % FOLDS
+    return [fold == number for number in range(FOLDS) if (fold == number).any()]
+
+
+def _logits(rows: Array, weights: Array) -> Array:
+    logits: Array = rows @ weights[:-1] + weights[-1]
+    return logits
+
+
+def _softmax(logits: Array) -> Array:
+    powers = np.exp(logits - logits.max(1, keepdims=True))
+    probs: Array = powers / powers.sum(1, keepdims=True)
+    return probs
+
+
+def _logistic_regression(rows: Array, labels: Labels, start: Array) -> Array:
+    """Minimise mean cross-entropy + |W|^2 / (2 C n) over weights and, in the last row, a bias.
+
+    The products are those of torch in float32, which are several times as fast.
+    """
+    x, y = torch.from_numpy(rows).float(), torch.from_numpy(labels)
+    each = torch.arange(len(y))
+    decay = 1.0 / (REGULARISATION * len(y))
+
+    def objective(flat: Array) -> tuple[float, Array]:
+        weights = flat.reshape(start.shape)
+        moved = torch.from_numpy(weights).float()
+        log_probs = torch.addmm(moved[-1], x, moved[:-1]).log_softmax(1)
+        value = -float(log_probs[each, y].double().mean())
+        value += 0.5 * decay * float(np.square(weights[:-1]).sum())
+        error = log_probs.exp()
+        error[each, y] -= 1.0
+        error /= len(y)
+        by_weights = decay * weights
+        by_weights[:-1] += (x.mT @ error).numpy()
+        by_weights[-1] = error.double().sum(0).numpy()
+        return value, by_weights.ravel()
+
+    return _minimum(objective, start.ravel()).reshape(start.shape)
+
+
+def _calibration(logits: Array, labels: Labels) -> tuple[float, Array]:
+    """The factor and the bias of each class that make the cross-entropy of the logits least."""
+    each, count, classes = np.arange(len(labels)), len(labels), logits.shape[1]
+
+    def objective(moved: Array) -> tuple[float, Array]:
+        probs = _softmax(moved[0] * logits + moved[1:])
+        value = -float(np.log(np.maximum(probs[each, labels], 1e-300)).mean())
+        error = probs
+        error[each, labels] -= 1.0
+        gradient = np.concatenate([[(error * logits).sum()], error.sum(0)]) / count
+        return value, gradient
+
+    found = _minimum(objective, np.concatenate([[1.0], np.zeros(classes)]))
+    return float(found[0]), found[1:]
+
+
+def _minimum(objective: Callable[[Array], tuple[float, Array]], start: Array) -> Array:
+    from scipy.optimize import minimize
+
+    options = {"maxiter": 200, "gtol": TOLERANCE, "ftol": 1e-12}
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    at: Array = found.x
+    return at

@@ -1,0 +1,150 @@
+"""The estimated class shares of a target, against scikit-learn and plain loops."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from equida.evaluation import shares as module
+from equida.evaluation.shares import (
+    ShareEstimate,
+    estimate_shares,
+    shares_from_predictions,
+)
+
+Floats = NDArray[np.float64]
+
+
+def toy(sizes: tuple[int, ...], shift: float, seed: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Gaussian classes around unit vectors of 8 dimensions, all moved along one direction."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    rows = 2.0 * np.eye(8)[labels] + rng.normal(size=(len(labels), 8))
+    rows[:, 6] += shift
+    return rows, labels
+
+
+@pytest.fixture(scope="module")
+def reference() -> tuple[Floats, NDArray[np.int64], Floats, Floats, Floats]:
+    """Source, labels, target, and q1 and q2 by other means than those of the module."""
+    source, labels = toy((40, 30, 30, 20), 0.0, 0)
+    target, _ = toy((90, 20, 10, 5), 1.5, 1)
+    mean = source.mean(0)
+
+    def fitted(rows: Floats, known: NDArray[np.int64]) -> LogisticRegression:
+        return LogisticRegression(C=0.01, tol=1e-10, max_iter=5000).fit(rows - mean, known)
+
+    # Class by class, the first row goes to fold 0, the next one to fold 1, and so on.
+    fold = np.arange(len(labels)) % 5
+    held_out = np.zeros((len(labels), 4))
+    for k in range(5):
+        model = fitted(source[fold != k], labels[fold != k])
+        held_out[fold == k] = model.decision_function(source[fold == k] - mean)
+    z, y = torch.from_numpy(held_out), torch.from_numpy(labels)
+    factor = torch.ones((), dtype=torch.float64, requires_grad=True)
+    bias = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([factor, bias], max_iter=500, tolerance_grad=1e-12)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(factor * z + bias, y)
+        loss.backward()
+        return loss
+
+    for _ in range(10):
+        optimizer.step(closure)
+    logits = torch.from_numpy(fitted(source, labels).decision_function(target - mean))
+    probs = (factor * logits + bias).softmax(1).detach().numpy()
+
+    centred = target - mean
+    means = [sum(p * row for p, row in zip(probs[:, c], centred, strict=True)) for c in range(4)]
+    nearest = [0] * len(centred)
+    for _ in range(15):
+        for i, row in enumerate(centred):
+            cosines = [row @ m / (np.linalg.norm(row) * np.linalg.norm(m)) for m in means]
+            nearest[i] = int(np.argmax(cosines))
+        for c in range(4):
+            members = [row for row, n in zip(centred, nearest, strict=True) if n == c]
+            if members:
+                means[c] = np.mean(members, axis=0)
+    counts = np.array([nearest.count(c) / len(nearest) for c in range(4)])
+    return source, labels, target, counts, probs.mean(0)
+
+
+def test_both_estimates_against_other_implementations(
+    reference: tuple[Floats, NDArray[np.int64], Floats, Floats, Floats],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, labels, target, q1, q2 = reference
+    found = estimate_shares(source, labels, target)
+    np.testing.assert_allclose(found.predicted_shares, q2, atol=2e-3)
+    np.testing.assert_allclose(found.cluster_shares, q1, atol=1e-12)
+    monkeypatch.setattr(module, "TOLERANCE", 1e-7)
+    np.testing.assert_allclose(
+        estimate_shares(source, labels, target).predicted_shares, q2, atol=2e-5
+    )
+    true = np.array([90, 20, 10, 5]) / 125
+    assert np.abs(found.shares - true).sum() < 0.6 * np.abs(true - 0.25).sum()
+
+
+def test_what_the_estimates_agree_on_is_used() -> None:
+    """By hand: q1 = (.5, .3, .2), q2 = (.6, .2, .2) have the mean (.55, .25, .2)."""
+    found = ShareEstimate(np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.2, 0.2]))
+    distance = (0.55 - 1 / 3) ** 2 + (0.25 - 1 / 3) ** 2 + (0.2 - 1 / 3) ** 2
+    agreement = 1 - (0.1**2 + 0.1**2) / distance
+    assert found.agreement == pytest.approx(agreement)
+    expected = [(1 - agreement) / 3 + agreement * share for share in (0.55, 0.25, 0.2)]
+    assert found.shares == pytest.approx(expected)
+    assert found.imbalance == pytest.approx(agreement * (0.55 - 1 / 3))
+
+
+def test_estimates_that_disagree_leave_the_uniform_shares() -> None:
+    found = ShareEstimate(np.array([0.8, 0.1, 0.1]), np.array([0.1, 0.1, 0.8]))
+    assert found.agreement == 0.0
+    assert found.imbalance == 0.0
+    assert found.shares == pytest.approx([1 / 3] * 3)
+
+
+def test_perfect_agreement_is_not_trusted_completely() -> None:
+    one = np.array([0.9, 0.1, 0.0])
+    assert ShareEstimate(one, one).agreement == 0.99
+    even = np.full(3, 1 / 3)
+    assert ShareEstimate(even, even).shares == pytest.approx(even)
+
+
+def test_the_estimate_is_the_same_each_time_and_in_any_order_of_target_rows() -> None:
+    source, labels = toy((15, 15, 10), 0.0, 2)
+    target, _ = toy((30, 10, 5), 0.5, 3)
+    first, again = (estimate_shares(source, labels, target) for _ in range(2))
+    assert np.array_equal(first.shares, again.shares)
+    turned = estimate_shares(source, labels, target[::-1])
+    np.testing.assert_allclose(turned.shares, first.shares, atol=1e-12)
+
+
+def test_a_class_without_a_source_row_is_estimated_as_absent() -> None:
+    source, labels = toy((20, 0, 20), 0.0, 4)
+    target, _ = toy((10, 5, 20), 0.0, 5)
+    found = estimate_shares(source, labels, target, classes=4)
+    assert found.cluster_shares[[1, 3]].tolist() == [0.0, 0.0]
+    assert found.predicted_shares[[1, 3]].tolist() == [0.0, 0.0]
+    assert found.shares.sum() == pytest.approx(1.0)
+
+
+def test_classes_with_a_single_source_row_and_constant_features() -> None:
+    """Every row is held out alone, or nothing can be learned: still finite shares."""
+    rows = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0]])
+    found = estimate_shares(rows, [0, 1, 2], rows)
+    assert np.isfinite(found.shares).all()
+    assert found.shares.sum() == pytest.approx(1.0)
+    constant = estimate_shares(np.ones((6, 2)), [0, 0, 0, 1, 1, 1], np.ones((4, 2)))
+    assert np.isfinite(constant.shares).all()
+
+
+def test_shares_from_somebody_s_predictions() -> None:
+    """Two clear clusters and confident predictions: the counts themselves."""
+    features = np.array([[5.0, 0.0]] * 7 + [[0.0, 5.0]] * 3)
+    probs = np.array([[0.9, 0.1]] * 7 + [[0.2, 0.8]] * 3)
+    found = shares_from_predictions(features, probs)
+    assert found.cluster_shares.tolist() == [0.7, 0.3]
+    assert found.predicted_shares == pytest.approx([0.69, 0.31])
