@@ -15,7 +15,8 @@ GAINS = {"own_loop": 2.5, "tabular": 15.0}
 
 
 def test_every_example_is_tested() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*GAINS, "front_door"}
+    others = {"front_door", "ddp", "accumulation"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*GAINS, *others}
 
 
 @pytest.mark.parametrize("name", GAINS)
@@ -40,3 +41,28 @@ def test_the_front_door() -> None:
     assert run.stderr == ""
     for text in ("read again: True", "60 images", "Accuracy (%) on Digits", r"\begin{tabular}"):
         assert text in run.stdout, text
+
+
+def test_two_processes() -> None:
+    """The gradient is right with `global_batch`, wrong and warned of without."""
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / "ddp.py"],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    errors = dict(re.findall(r"^(\S+) +(\S+) of the largest entry$", run.stdout, re.MULTILINE))
+    assert float(errors["nsm"]) > 1e-3
+    assert float(errors["global_batch(nsm)"]) < 1e-12
+    assert run.stderr.count("from equida import global_batch") == 2
+
+
+def test_accumulation() -> None:
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / "accumulation.py"], capture_output=True, text=True, check=True
+    )
+    rows = {line.split()[0]: line.split()[1:] for line in run.stdout.splitlines()[1:]}
+    assert rows.keys() == {"nsm", "bnm", "cwsm"}
+    for length, cosine, error in rows.values():
+        assert float(error) < 1e-12
+        assert float(cosine) < 0.999
+        assert abs(float(length) - 1.0) > 0.3
+    assert 3.0 < float(rows["nsm"][0]) < 4.0

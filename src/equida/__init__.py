@@ -2,7 +2,7 @@
 
 >>> import equida
 >>> [name for name in dir(equida) if not name.startswith("_")]
-['EquidaClassifier', 'adapt', 'bench', 'extract_features', 'load_run']
+['EquidaClassifier', 'adapt', 'bench', 'extract_features', 'global_batch', 'load_run']
 """
 
 import importlib
@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from equida.api import adapt, bench, extract_features, load_run
+    from equida.distributed import global_batch
     from equida.estimator import EquidaClassifier
 
 __version__ = "0.1.0"
-__all__ = ["EquidaClassifier", "__version__", "adapt", "bench", "extract_features", "load_run"]
+__all__ = [
+    "EquidaClassifier",
+    "__version__",
+    "adapt",
+    "bench",
+    "extract_features",
+    "global_batch",
+    "load_run",
+]
 
 # Imported late, so that `import equida` costs nothing and `import equida.losses` only torch.
 _MODULES = {
@@ -21,6 +30,7 @@ _MODULES = {
     "bench": "equida.api",
     "extract_features": "equida.api",
     "load_run": "equida.api",
+    "global_batch": "equida.distributed",
     "EquidaClassifier": "equida.estimator",
 }
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from equida.alignment.precision import full_precision, same_width
+from equida.distributed import warn_of_share
 
 Estimator = Literal["linear", "quadratic"]
 
@@ -42,6 +43,7 @@ def mmd(source: Tensor, target: Tensor, estimator: Estimator = "quadratic") -> T
     >>> bool(mmd(points, points + 5.0) > mmd(points, points + 1.0))
     True
     """
+    warn_of_share(source, stacklevel=3)
     return _discrepancy([_features(source, target)], estimator)
 
 
@@ -70,6 +72,7 @@ def joint_mmd(
     >>> bool(joint_mmd(points, points, logits, logits.flip(0)) > same)
     True
     """
+    warn_of_share(source, stacklevel=3)
     same_width(source_logits, target_logits)
     variance = source_logits.new_full((1,), PREDICTION_VARIANCE)
     predictions = Layer(source_logits.softmax(1), target_logits.softmax(1), variance)

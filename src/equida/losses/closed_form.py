@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from equida.losses.notices import notice
 from equida.torch_modes import autocasts
 
 ValueAndGradient = Callable[..., tuple[Tensor, Tensor]]
@@ -16,8 +17,32 @@ SMALLEST_RELATIVE_SHARE = 1e-6
 and its weights, 1e6 at most, stay far inside the range of float32."""
 
 
-def checked(logits: Tensor) -> Tensor:
-    """The logits as float32 (float64 stays), or a ValueError if they are no prediction matrix."""
+class HasLogits(Protocol):
+    """What a model of Hugging Face returns, for example."""
+
+    @property
+    def logits(self) -> Any: ...
+
+
+Logits = Tensor | HasLogits
+
+
+def checked(logits: Logits, *, per_row: bool = False) -> Tensor:
+    """The logits as float32 (float64 stays), or a ValueError if they are no prediction matrix.
+
+    Warns once where they are probabilities, and where they are the share of one of several
+    processes.
+
+    Args:
+        logits: a tensor, or an object that has it as `.logits`.
+        per_row: whether the loss is a mean over rows, which processes may average.
+    """
+    if not isinstance(logits, Tensor):
+        inside = getattr(logits, "logits", None)
+        if not isinstance(inside, Tensor):
+            kind = type(logits).__name__
+            raise ValueError(f"logits are a {kind}; they must be a tensor, or have one as .logits")
+        logits = inside
     if logits.ndim != 2:
         raise ValueError(
             f"logits have shape {tuple(logits.shape)}; they must be 2-D (batch, classes)"
@@ -26,6 +51,8 @@ def checked(logits: Tensor) -> Tensor:
         raise ValueError(f"logits have shape {tuple(logits.shape)}; no axis may be empty")
     if not logits.is_floating_point():
         raise ValueError(f"logits are {logits.dtype}; they must be floating point, before softmax")
+    if not torch.compiler.is_compiling():
+        notice(logits, per_row, stacklevel=3)
     return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
 
 

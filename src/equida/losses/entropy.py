@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from equida.losses.closed_form import checked, log_probabilities, positive, relative_prior
+from equida.losses.closed_form import Logits, checked, log_probabilities, positive, relative_prior
 
 
-def entropy(logits: Tensor) -> Tensor:
+def entropy(logits: Logits) -> Tensor:
     """Mean entropy of the rows, in nats: 1/B sum_i sum_c -P_ic log P_ic (Grandvalet & Bengio 2005).
 
     Every one-hot matrix is a minimum. Value in [0, log C]; lower is better.
@@ -17,11 +17,11 @@ def entropy(logits: Tensor) -> Tensor:
     >>> entropy(torch.zeros(3, 4))
     tensor(1.3863)
     """
-    return _row_entropy(log_probabilities(checked(logits))).mean()
+    return _row_entropy(log_probabilities(checked(logits, per_row=True))).mean()
 
 
 def information_maximization(
-    logits: Tensor, prior: Tensor | Sequence[float] | None = None
+    logits: Logits, prior: Tensor | Sequence[float] | None = None
 ) -> Tensor:
     """Mean entropy of the rows minus the entropy of the mean row (Liang et al. 2020, SHOT-IM).
 
@@ -46,7 +46,7 @@ def information_maximization(
     return value - (log_mean.exp() * relative_prior(prior, logits).log()).sum()
 
 
-def mcc(logits: Tensor, temperature: float = 2.5) -> Tensor:
+def mcc(logits: Logits, temperature: float = 2.5) -> Tensor:
     """Minimum class confusion: share of each class's mass that is confused with another class.
 
     MCC = 1 - 1/C sum_c (sum_i w_i Q_ic^2) / (sum_i w_i Q_ic), Q the softmax of logits / temperature

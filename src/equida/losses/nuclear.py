@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equida.losses.closed_form import (
+    Logits,
     checked,
     from_closed_form,
     relative_prior,
@@ -18,7 +19,7 @@ Normalize = Literal["batch", "min", "sqrt", "sum"]
 
 
 def bnm(
-    logits: Tensor,
+    logits: Logits,
     normalize: Normalize = "batch",
     prior: Tensor | Sequence[float] | None = None,
 ) -> Tensor:
@@ -102,7 +103,7 @@ def _through_gram(logits: Tensor, scale: float, columns: Tensor | None) -> tuple
     return (values @ inverse).to(probs.dtype), through_softmax(by_probs, probs)
 
 
-def fbnm(logits: Tensor, prior: Tensor | Sequence[float] | None = None) -> Tensor:
+def fbnm(logits: Logits, prior: Tensor | Sequence[float] | None = None) -> Tensor:
     """Fast BNM: minus the mean of the min(B, C) largest column norms of the softmax.
 
     sum_c sqrt(sum_i P_ic^2) bounds the nuclear norm from above and equals it at one-hot rows, in

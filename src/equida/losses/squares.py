@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from equida.losses.closed_form import (
+    Logits,
     checked,
     from_closed_form,
     in_range,
@@ -18,7 +19,7 @@ from equida.losses.closed_form import (
 )
 
 
-def max_square(logits: Tensor) -> Tensor:
+def max_square(logits: Logits) -> Tensor:
     """Maximum squares: minus the mean over rows of the sum of squared probabilities.
 
     MS(P) = -1/B sum_ic P_ic^2   (Chen et al. 2019, in the scale of Zhang et al. 2022, Eq. 2)
@@ -29,11 +30,11 @@ def max_square(logits: Tensor) -> Tensor:
     >>> max_square(torch.zeros(3, 4))
     tensor(-0.2500)
     """
-    logits = checked(logits)
+    logits = checked(logits, per_row=True)
     return logits.softmax(1).square().sum() / -logits.shape[0]
 
 
-def iw_max_square(logits: Tensor, ratio: float = 0.2) -> Tensor:
+def iw_max_square(logits: Logits, ratio: float = 0.2) -> Tensor:
     """Maximum squares with rare predictions weighted up: -1/C sum_i w_i sum_c P_ic^2.
 
     w_i = 1 / max(h_i^ratio B^(1-ratio), 1), where h_i counts the rows with the same predicted class
@@ -56,7 +57,7 @@ def iw_max_square(logits: Tensor, ratio: float = 0.2) -> Tensor:
     return total / -probs.shape[1]
 
 
-def cwsm(logits: Tensor, r: float = 0.5, prior: Tensor | Sequence[float] | None = None) -> Tensor:
+def cwsm(logits: Logits, r: float = 0.5, prior: Tensor | Sequence[float] | None = None) -> Tensor:
     """Class weighted squares maximization: minus CWS of the softmax of `logits`.
 
     CWS(P) = 1/C sum_c (sum_i P_ic^2) / (sum_i P_ic)^r   (Zhang et al. 2022, Eq. 11)
@@ -95,7 +96,7 @@ def _cwsm(logits: Tensor, r: float, weights: Tensor | None) -> tuple[Tensor, Ten
 
 
 def nsm(
-    logits: Tensor,
+    logits: Logits,
     r: float = 0.5,
     alpha: float = 1.0,
     eps: float | None = None,

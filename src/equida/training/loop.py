@@ -10,6 +10,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.data import Task
+from equida.distributed import whole_batches
 from equida.errors import InputError
 from equida.methods import METHODS
 from equida.methods.compose import split_name
@@ -23,6 +24,7 @@ from equida.training.recorder import Observer, Recorder, Stepped, Trained
 __all__ = ["Observer", "Stepped", "Trained", "train"]
 
 
+@whole_batches()
 def train(
     config: RunConfig,
     task: Task,

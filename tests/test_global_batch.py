@@ -1,0 +1,162 @@
+"""A data-parallel loop of one's own has the gradient of one process, however a batch is shared."""
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import equida
+from equida import distributed
+from equida.alignment import mmd
+from equida.losses import bnm, cwsm, entropy, notices, nsm
+
+SCRIPT = Path(__file__).with_name("data_parallel.py")
+sys.path.insert(0, str(SCRIPT.parent))
+from data_parallel import CASES, SHARES, in_one_process  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three processes, of which two make a group of their own for batches shared by two."""
+    out = tmp_path_factory.mktemp("processes")
+    started = [
+        subprocess.Popen([sys.executable, SCRIPT, out, str(rank)], stderr=subprocess.PIPE)
+        for rank in range(3)
+    ]
+    try:
+        for each in started:
+            _, errors = each.communicate(timeout=120)
+            assert each.returncode == 0, errors.decode()
+    finally:
+        for each in started:
+            each.kill()
+    return out
+
+
+@pytest.mark.parametrize("shares", SHARES, ids=str)
+@pytest.mark.parametrize("case", CASES)
+def test_n_processes_have_the_gradient_of_one(
+    case: str, shares: tuple[int, ...], processes: Path
+) -> None:
+    expected = in_one_process(case)
+    assert expected.abs().max() > 1e-3
+    for rank in range(len(shares)):
+        found = load_file(processes / f"{shares}-{rank}.safetensors")[case]
+        assert float((found - expected).abs().max()) < 1e-12
+        assert json.loads((processes / f"{rank}.json").read_text())[str(shares)] == []
+
+
+def test_the_share_of_a_process_has_another_and_is_warned_of_once(processes: Path) -> None:
+    for rank, rows in enumerate((7, 3, 2)):
+        local = load_file(processes / f"local-{rank}.safetensors")["local"]
+        assert float((local - in_one_process("line")).abs().max()) > 1e-3
+        told = json.loads((processes / f"{rank}.json").read_text())
+        assert told["evaluated"] == told["mean over rows"] == []
+        ((message, file),) = told["local"]
+        assert f"the {rows} rows of one of 3 processes" in message
+        assert "from equida import global_batch" in message
+        assert file == SCRIPT.name
+
+
+def test_in_one_process_the_loss_is_called_as_it_is() -> None:
+    logits = torch.randn(6, 4, dtype=torch.float64)
+    wrapped = equida.global_batch(nsm)
+    assert torch.equal(wrapped(logits, r=0.3), nsm(logits, r=0.3))
+    assert wrapped.__doc__ == nsm.__doc__
+    compiled = torch.compile(wrapped, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(logits), nsm(logits))
+
+
+def test_what_would_not_be_gathered_is_refused() -> None:
+    """A keyword is passed as it is, which would be silently wrong for features."""
+    source, target = torch.randn(2, 6, 4, requires_grad=True)
+    with pytest.raises(ValueError, match=r"target is passed by keyword.*pass it by position"):
+        equida.global_batch(mmd)(source, target=target)
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process: nothing has been called, and nothing was said."""
+    monkeypatch.setattr(notices, "_calls", iter(range(1, 1000)))
+    monkeypatch.setattr(notices, "_told", set())
+    monkeypatch.setattr(distributed, "_told", set())
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_probabilities_are_warned_of_once(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    probs = torch.randn(6, 65).softmax(1).to(dtype)
+    with pytest.warns(UserWarning, match="look like probabilities") as caught:
+        nsm(probs)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for loss in (nsm, bnm, cwsm, entropy):
+            loss(probs)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_probabilities_are_found_later_too() -> None:
+    """Somebody uses one loss rightly, and another one wrongly afterwards."""
+    logits = torch.randn(6, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(20):
+            nsm(logits)
+    with pytest.warns(UserWarning, match="look like probabilities"):
+        [entropy(logits.softmax(1)) for _ in range(20)]
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    "logits",
+    [
+        torch.randn(6, 5),
+        torch.rand(6, 5),
+        torch.randn(6, 5).softmax(1) * 2,
+        torch.randn(6, 5).log_softmax(1),
+        torch.ones(6, 1),
+        torch.tensor([[0.2, 0.8], [1.2, -0.2]]),
+        torch.tensor([[0.2, float("nan")], [0.5, 0.5]]),
+        torch.full((2, 2), 0.5, device="meta"),
+    ],
+    ids=["normal", "uniform", "scaled", "logarithms", "one class", "outside", "nan", "meta"],
+)
+def test_what_is_no_probability_is_not_warned_of(logits: torch.Tensor) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nsm(logits)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_looking_disturbs_no_transformation() -> None:
+    """Values cannot be asked for under vmap, grad, compile, make_fx and fake tensors."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    probs = torch.randn(3, 6, 5).softmax(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        torch.vmap(torch.func.grad(nsm))(probs)
+        torch.compile(nsm, fullgraph=True, backend="aot_eager")(probs[0])
+        make_fx(lambda logits: nsm(logits))(probs[0])
+        with FakeTensorMode():
+            nsm(torch.full((6, 5), 0.2))
+
+
+def test_objects_with_logits() -> None:
+    logits = torch.randn(6, 5)
+    output = SimpleNamespace(loss=None, logits=logits)
+    for loss in (nsm, bnm, cwsm, entropy):
+        assert torch.equal(loss(output), loss(logits))
+    with pytest.raises(ValueError, match="logits are a list; they must be a tensor, or have one"):
+        nsm([[1.0, 2.0]])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="logits are a SimpleNamespace"):
+        nsm(SimpleNamespace(logits=None))
