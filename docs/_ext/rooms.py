@@ -35,6 +35,23 @@ def imports() -> set[tuple[str, str]]:
     return found
 
 
+def direct(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The pairs that do not follow from others: a, b is left out where a reaches b another way."""
+
+    def reaches(start: str, end: str, without: tuple[str, str]) -> bool:
+        seen, todo = {start}, [start]
+        while todo:
+            room = todo.pop()
+            for other in {b for a, b in pairs if a == room and (a, b) != without} - seen:
+                if other == end:
+                    return True
+                seen.add(other)
+                todo.append(other)
+        return False
+
+    return {pair for pair in pairs if not reaches(*pair, without=pair)}
+
+
 def draw(file: Path) -> None:
     import matplotlib
 
@@ -46,7 +63,7 @@ def draw(file: Path) -> None:
         for number, room in enumerate(layer):
             places[room] = (2.0 * (number - (len(layer) - 1) / 2), 1.2 * height)
     figure, axes = plt.subplots(figsize=(8.5, 7))
-    for room, other in sorted(imports()):
+    for room, other in sorted(direct(imports())):
         (x, y), (to_x, to_y) = places[room], places[other]
         bend = 0.12 if x >= to_x else -0.12
         axes.annotate(

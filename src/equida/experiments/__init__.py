@@ -1,1 +1,1 @@
-"""The grid of runs, the store of their results, and the paper's numbers as data."""
+"""Comparisons: which runs a grid has, doing them here or on a cluster, and watching them."""
