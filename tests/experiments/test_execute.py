@@ -83,6 +83,13 @@ def test_a_run_on_features_has_one_thread(
     assert seen[0] == 1
 
 
+RESULT = {
+    "task": "A2W", "classes": ["mug", "pen"], "metric": "accuracy", "kept": "last",
+    "last": {"step": 1, "accuracy": 0.5, "equity": 1.0, "discriminability": 1.0}, "picks": {},
+    "seconds": 1.0,
+}  # fmt: skip
+
+
 @pytest.fixture
 def planned(toy_office: Path, tmp_path: Path) -> Callable[..., PlannedRun]:
     def make(**changes: object) -> PlannedRun:
@@ -155,7 +162,7 @@ def test_two_processes_never_do_the_same_run(planned: Callable[..., PlannedRun])
         second.join(0.3)
         assert second.is_alive()
         # What the other process would have left.
-        RunFolder(run.folder).write_json("result.json", {"last": {}})
+        RunFolder(run.folder).write_json("result.json", RESULT)
     second.join(20)
     assert not second.is_alive()
     assert not (run.folder / "config.json").exists()
@@ -177,9 +184,8 @@ def test_each_result_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     grid = Grid("office31", (Variant("nsm"),), ("A2W", "A2D"), tuple(range(100)), "features")
     planned = plan(grid, tmp_path)
     assert len(planned) == 200
-    result = {"last": {"accuracy": 0.5, "equity": 1.0, "discriminability": 1.0}, "picks": {}}
     for run in planned[:100]:
-        RunFolder(run.folder).write_json("result.json", result | {"metric": "accuracy"})
+        RunFolder(run.folder).write_json("result.json", RESULT)
     reads: Counter[str] = Counter()
     original = Path.open
 
@@ -191,7 +197,7 @@ def test_each_result_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     results = GridResults(planned)
     assert len(results.unfinished) == 100
     for run in planned[100:]:
-        RunFolder(run.folder).write_json("result.json", result | {"metric": "accuracy"})
+        RunFolder(run.folder).write_json("result.json", RESULT)
         entry = results.update(Ended(str(run.folder)))
         assert entry.accuracy("last") == 50.0
         assert len(results.entries) == 200

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equida.errors import InputError, printable
+from equida.files import irregular
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -49,6 +50,8 @@ def read_image(path: str | Path) -> "Image.Image":
         UnreadableImage: the file is missing, empty, cut short, damaged or not an image.
     """
     pil = import_pil()
+    if problem := irregular(path):
+        raise UnreadableImage(path, problem)
     try:
         with open(path, "rb") as file, pil.open(file) as image:
             return _to_rgb(image)
@@ -66,6 +69,8 @@ def check_image(path: str | Path, *, deep: bool = False) -> str | None:
         deep: decode the file. Otherwise it is decoded only where its first and last bytes are not
             those of an image: it may have another format, or something may have been appended.
     """
+    if problem := irregular(path):
+        return problem
     try:
         if deep or not _looks_whole(path):
             read_image(path)
@@ -113,8 +118,6 @@ def _looks_whole(path: str | Path) -> bool:
 
 
 def _reason(path: str | Path, error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "a link to a file that does not exist" if os.path.islink(path) else "no such file"
     if isinstance(error, PermissionError):
         return "no permission to read it"
     if isinstance(error, OSError) and error.errno is not None:

@@ -13,6 +13,7 @@ from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.images import is_image_name
 from equida.data.walk import existing
 from equida.errors import InputError
+from equida.files import check_regular
 
 
 def image_list(
@@ -132,6 +133,7 @@ class _Lines:
 
 
 def _read(file: Path) -> _Lines:
+    check_regular(file)
     try:
         text = file.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError as error:

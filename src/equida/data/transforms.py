@@ -17,6 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from equida.errors import InputError
+from equida.files import irregular
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -151,7 +152,7 @@ class Transform:
         """
         from PIL import Image
 
-        if not self.reduced:
+        if not self.reduced or irregular(path):
             return None
         try:
             with Image.open(path) as image:

@@ -6,7 +6,6 @@ and `running.json` (who is at it).
 
 import contextlib
 import functools
-import json
 import os
 import socket
 import threading
@@ -21,6 +20,7 @@ from equida.data import DataSpec, Task
 from equida.data.open import open_task
 from equida.errors import InputError
 from equida.experiments.grid import PlannedRun
+from equida.files import read_json
 from equida.runs.entry import Entry
 from equida.torch_modes import cores
 from equida.training.config import RunConfig
@@ -98,12 +98,12 @@ class GridResults:
 
 def finished_result(folder: Path) -> Mapping[str, Any] | None:
     """The result of the run there; None where there is none, or one that cannot be read."""
-    try:
-        result = json.loads((folder / "result.json").read_text())
-    except (OSError, ValueError):
+    if not (folder / "result.json").exists():
         return None
-    sound = isinstance(result, dict) and isinstance(result.get("last"), dict)
-    return result if sound else None
+    try:
+        return RunFolder(folder).read_result()
+    except InputError:
+        return None
 
 
 def do_runs(planned: Sequence[PlannedRun], workers: Workers) -> Iterator[Ended]:
@@ -284,6 +284,6 @@ def opened(spec: DataSpec) -> Task:
 def attempts(folder: Path) -> int:
     """How many processes began the run and did not end it."""
     try:
-        return int(json.loads((folder / "running.json").read_text())["attempts"])
-    except (OSError, ValueError, KeyError):
+        return int(read_json(folder / "running.json")["attempts"])
+    except (ValueError, KeyError, TypeError, OverflowError):
         return 0

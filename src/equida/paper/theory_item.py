@@ -1,19 +1,40 @@
 """The paper's Tables 1 to 3, Figure 1 and theorems, from the record that `equida theory` writes."""
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from equida.errors import InputError
+from equida.files import read_json
 from equida.paper.items import PaperItem
 from equida.paper.theory.checks import AXES
 from equida.paper.theory.study import RECORD, SURFACES
+from equida.records import conform
 
 THEORY_COMMAND = "equida theory --out theory"
 EXAMPLES = {1: "The example matrices", 3: "The measures of the example matrices"}
+
+
+@dataclass(frozen=True)
+class CheckRecord:
+    """What is read of a check in theory.json."""
+
+    verdict: str
+    row: str
+    column: str
+    table: int | None
+    as_documented: bool
+
+
+@dataclass(frozen=True)
+class TheoryRecord:
+    """What is read of theory.json."""
+
+    checks: list[CheckRecord]
+    figures: list[str]
 
 
 def find_theory(roots: Sequence[Path]) -> Path | None:
@@ -25,9 +46,19 @@ def find_theory(roots: Sequence[Path]) -> Path | None:
 def read_theory(file: Path) -> dict[str, Any]:
     """The record of a study of the theory."""
     try:
-        record: dict[str, Any] = json.loads(file.read_text())
-        record["checks"][0]["verdict"]
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        record: dict[str, Any] = read_json(file)
+        conform(record, TheoryRecord, str(file))
+        conform(record["checks"][0]["verdict"], str, str(file))
+        for check in record["checks"]:
+            for name in ("verdict", "claim", "reference", "explanation"):
+                conform(check[name], str, f"{file}: {name}")
+            if check.get("table") is not None:
+                for name in ("row", "column", "found"):
+                    conform(check[name], str, f"{file}: {name}")
+                conform(check["printed"], float | str | None, f"{file}: printed")
+            if check.get("table") == 2:
+                conform(check["computed"]["printed_order"], str, f"{file}: printed_order")
+    except (InputError, KeyError, IndexError, TypeError):
         raise InputError(
             f"{file} is not a record of equida theory; make one: {THEORY_COMMAND}"
         ) from None

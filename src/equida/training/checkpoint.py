@@ -8,6 +8,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.errors import InputError
+from equida.files import parse_json
 from equida.training.build import Built
 from equida.training.config import RunConfig
 
@@ -28,7 +29,7 @@ def capture(built: Built, fabric: Fabric) -> dict[str, Any]:
 
 def config_of(state: dict[str, Any]) -> RunConfig:
     """The config of the run that a checkpoint belongs to, also one of an earlier version."""
-    return RunConfig.from_json(json.loads(state["config"]))
+    return RunConfig.from_json(parse_json(state["config"], "the config of the checkpoint"))
 
 
 def restore_state(state: dict[str, Any], built: Built, fabric: Fabric) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from equida.data.feature_file import FeatureOrigin
 from equida.data.open import DataSpec
-from equida.errors import InputError
+from equida.errors import InputError, printable
+from equida.records import conform
 from equida.training.recipe import Recipe
 from equida.training.schema import SCHEMA, migrate
 
@@ -111,6 +112,11 @@ class RunConfig:
                 f"config.json has a field {unknown[0]!r} that this version of equida does not"
                 " know; install the version that wrote it"
             )
+        conform(values, cls, "config.json")
+        for name in ("method", "backbone", "recipe_name"):
+            text = str(values.get(name, ""))
+            if printable(text) != text:
+                raise InputError(f"config.json: {name} is {text!r}, which is not a name")
         kinds: dict[str, Callable[..., Any]] = {
             "recipe": Recipe, "feature_origin": FeatureOrigin
         }  # fmt: skip

@@ -8,7 +8,9 @@
 import contextlib
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,26 @@ import torch
 from torch import Tensor
 
 from equida.errors import InputError
-from equida.files import locked, write_atomic, write_errors
+from equida.files import (
+    check_regular,
+    locked,
+    parse_json,
+    read_json,
+    write_atomic,
+    write_errors,
+)
+from equida.records import conform
 from equida.training.config import RunConfig
-from equida.training.schema import migrate
+from equida.training.schema import check_result, migrate
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """What a line of log.jsonl may hold."""
+
+    step: int
+    terms: Mapping[str, float]
+    evaluation: Mapping[str, float | None]
 
 
 class RunFolder:
@@ -49,12 +68,7 @@ class RunFolder:
 
     def read_json(self, name: str) -> Any:
         """The parsed file, or None where there is none."""
-        try:
-            return json.loads((self.path / name).read_text())
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise InputError(f"{self.path / name} is damaged ({error}); remove it") from error
+        return read_json(self.path / name) if os.path.lexists(self.path / name) else None
 
     def read_config(self) -> RunConfig | None:
         """The config of the run here, of this version or an earlier one; None without one."""
@@ -71,8 +85,7 @@ class RunFolder:
             return None
         try:
             result = migrate(stored, "result.json")
-            if missing := sorted({"task", "last", "picks"} - set(result)):
-                raise InputError(f"result.json has no {missing[0]!r}; it is not one of a run")
+            check_result(result)
         except InputError as error:
             raise InputError(f"{self.path}: {error}") from error
         return result
@@ -87,12 +100,20 @@ class RunFolder:
         write_atomic(self.path / "log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
     def read_log(self) -> list[dict[str, Any]]:
-        """The lines of the log; a last line that a killed process left half written is dropped."""
+        """The lines of the log; those that are not of a log are dropped, such as a last line that
+        a killed process left half written.
+        """
         file = self.path / "log.jsonl"
+        if not file.exists():
+            return []
+        check_regular(file)
         lines = []
-        for text in file.read_text().splitlines() if file.exists() else []:
-            with contextlib.suppress(ValueError):
-                lines.append(json.loads(text))
+        for text in file.read_bytes().splitlines():
+            with contextlib.suppress(InputError):
+                line = parse_json(text, file)
+                conform(line, LogLine, str(file))
+                if isinstance(line.get("step"), int):
+                    lines.append(line)
         return lines
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
@@ -105,6 +126,7 @@ class RunFolder:
         file = self.path / "checkpoint.pt"
         if not file.exists():
             return None
+        check_regular(file)
         try:
             state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:

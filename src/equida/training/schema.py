@@ -1,9 +1,12 @@
 """The schema of what a run stores, and the one step that brings older files up to date."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
-from equida.errors import InputError
+from equida.data.classes import check_class_names
+from equida.errors import InputError, printable
+from equida.records import conform
 
 SCHEMA = 1
 """The number that config.json and result.json carry; files without one are of schema 0."""
@@ -30,7 +33,7 @@ def migrate(stored: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
     if not isinstance(stored, Mapping):
         raise InputError(f"{kind} holds {type(stored).__name__}; expected the record of a run")
     schema = stored.get("schema", 0)
-    if not isinstance(schema, int) or not 0 <= schema <= SCHEMA:
+    if type(schema) is not int or not 0 <= schema <= SCHEMA:
         raise InputError(
             f"{kind} has schema {schema!r}, but this version of equida reads schemas up to"
             f" {SCHEMA}; install a newer version"
@@ -41,11 +44,49 @@ def migrate(stored: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
     return values | {"schema": SCHEMA}
 
 
+Figures = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class ResultRecord:
+    """What readers of result.json count on; other fields may stand beside these."""
+
+    task: str
+    classes: list[str]
+    metric: str
+    kept: str
+    last: Figures
+    picks: Mapping[str, Figures]
+    seconds: float
+    confusion: list[list[int]] | None = None
+    benchmark: str | None = None
+
+
+def check_result(values: Mapping[str, Any]) -> None:
+    """Raise InputError unless the content of a result.json has what readers count on."""
+    needed = [field.name for field in fields(ResultRecord) if field.default is MISSING]
+    if missing := [name for name in needed if name not in values]:
+        raise InputError(f"result.json has no {missing[0]!r}; it is not one of a run")
+    conform(values, ResultRecord, "result.json")
+    for figures in (values["last"], *values["picks"].values()):
+        for name in ("step", "equity", "discriminability"):
+            conform(figures.get(name), float, f"result.json: {name}")
+    check_class_names(values["classes"], "result.json")
+    for name in ("task", "metric", "kept"):
+        if printable(values[name]) != values[name]:
+            raise InputError(f"result.json: {name} is {values[name]!r}, which is not a name")
+    rows, classes = values.get("confusion"), len(values["classes"])
+    if rows is not None and [len(row) for row in rows] != [classes] * classes:
+        raise InputError(f"result.json: confusion does not have {classes} rows and columns")
+
+
 def _config_from_0(values: dict[str, Any]) -> dict[str, Any]:
     """Schema 0 had other names for two fields and did not store the recipe's name."""
     renamed = {"initial": "from_run", "extractor": "feature_origin"}
     values = {renamed.get(name, name): value for name, value in values.items()}
-    if "recipe" in values:
+    for part in ("recipe", "task"):
+        conform(values.get(part), Mapping[str, Any] | None, f"config.json: {part}")
+    if values.get("recipe") is not None:
         name = _recipe_name(values["recipe"], str(values.get("backbone", "none")))
         values.setdefault("recipe_name", name)
         values.setdefault("recipe_changes", _recipe_changes(values, name))

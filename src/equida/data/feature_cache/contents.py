@@ -7,6 +7,7 @@ file, which can be deleted at any time.
 
 import hashlib
 import os
+import stat
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -160,6 +161,8 @@ def _stamped(path: Path, seen: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
         stamp = hashlib.blake2b(described, digest_size=_STAMP).digest()
         if stamp in seen:
             return stamp, seen[stamp]
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is not a file")
         with path.open("rb") as file:
             return stamp, hashlib.file_digest(file, "sha256").digest()
     except OSError:
