@@ -1,9 +1,11 @@
 """Files are written whole or not at all, and two processes never work in one folder."""
 
+import contextlib
 import errno
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +14,15 @@ from pathlib import Path
 import pytest
 
 from equida.errors import InputError
-from equida.files import file_sha256, locked, open_atomic, write_atomic, write_errors
+from equida.files import (
+    file_sha256,
+    irregular,
+    locked,
+    open_atomic,
+    read_json,
+    write_atomic,
+    write_errors,
+)
 
 
 @pytest.mark.parametrize("content", ["ä\n", b"\xc3\xa4\n", memoryview(b"\xc3\xa4\n")])
@@ -119,3 +129,52 @@ def test_the_lock_of_a_killed_process_does_not_block(tmp_path: Path) -> None:
 def test_the_digest_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     assert file_sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_text_that_is_not_text(tmp_path: Path) -> None:
+    """Names of files may hold bytes that are not UTF-8, and a record half a surrogate pair."""
+    write_atomic(tmp_path / "f", "caf\udce9 \ud800")
+    assert (tmp_path / "f").read_text() == "caf\\udce9 \\ud800"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[" * 100_000, "is nested too deeply"),
+        (b'{"a":' * 50_000, "is nested too deeply"),
+        (b"9" * 10_000, "is damaged"),
+        (b"{", "is damaged"),
+        (b"\xff\xfe\x00", "is damaged"),
+        (b"", "is damaged"),
+    ],
+)
+def test_json_that_anybody_may_have_written(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "f.json").write_bytes(content)
+    with pytest.raises(InputError, match=said) as error:
+        read_json(tmp_path / "f.json")
+    assert "\n" not in str(error.value)
+
+
+def test_only_plain_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "loop").symlink_to("loop")
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(tmp_path):
+        server.bind("socket")
+    said = {
+        "pipe": "a named pipe, not a file",
+        "folder": "a folder, not a file",
+        "device": "a device, not a file",
+        "socket": "a socket, not a file",
+        "loop": "too many levels of symbolic links",
+        "gone": "no such file",
+        "nul\0": "no such file",
+        "long" * 100: "file name too long",
+    }
+    for name, problem in said.items():
+        assert irregular(tmp_path / name) == problem
+        with pytest.raises(InputError, match=problem):
+            read_json(tmp_path / name)
+        with pytest.raises(InputError, match=problem):
+            file_sha256(tmp_path / name)

@@ -25,13 +25,16 @@ def write_atomic(path: Path, content: str | bytes | memoryview) -> None:
 
     Args:
         path: the file; its folder must exist.
-        content: bytes, or text that is written as UTF-8.
+        content: bytes, or text that is written as UTF-8; what is not text in it, such as a byte of
+            a file name, is written as an escape sequence.
 
     Raises:
         InputError: the file cannot be written, for instance because the disk is full.
     """
     with open_atomic(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(
+            content.encode(errors="backslashreplace") if isinstance(content, str) else content
+        )
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Every kind of image file that people have, sound or not."""
 
 import io
+import os
 import pickle
 import warnings
 from pathlib import Path
@@ -9,8 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from equida.data import UnreadableImage, read_image
+from equida.data import DataSpec, ImageDomain, UnreadableImage, read_image
+from equida.data.checks import keep_readable
 from equida.data.images import check_image, is_image_name
+from equida.data.open import data_sha256
+from equida.data.transforms import feature_transform
+from equida.errors import InputError
 
 
 def _noise(size: int = 64) -> Image.Image:
@@ -157,3 +162,19 @@ def test_the_error_survives_the_way_out_of_a_loading_process() -> None:
 def test_names_of_images() -> None:
     assert all(map(is_image_name, ("a.JPG", "b.jpeg", "ä b\n.webp", ".x.png")))
     assert not any(map(is_image_name, ("a.txt", "jpg", "a.jpg.part", ".jpg")))
+
+
+def test_what_is_not_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    """A pipe that is called x.jpg has no end."""
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "device.jpg").symlink_to("/dev/zero")
+    for name, said in (("pipe.jpg", "a named pipe"), ("device.jpg", "a device")):
+        for deep in (False, True):
+            assert check_image(tmp_path / name, deep=deep) == f"{said}, not a file"
+        with pytest.raises(UnreadableImage, match=said):
+            read_image(tmp_path / name)
+    domain = ImageDomain(tmp_path, ["pipe.jpg", "device.jpg"], name="photos")
+    with pytest.raises(InputError, match="a named pipe, not a file"):
+        keep_readable(domain)
+    assert feature_transform(reduced=True).open_reduced(tmp_path / "pipe.jpg") is None
+    assert len(data_sha256(DataSpec(str(tmp_path), str(tmp_path)))) == 64
