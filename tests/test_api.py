@@ -194,7 +194,9 @@ def test_numbers_are_names_of_classes(arrays: dict[str, Any]) -> None:
     part = np.flatnonzero(labels < 6)
     target = (arrays["x_target"][part], labels[part])
     few = equida.adapt((arrays["x"], labels), target, recipe_params=SMALL)
-    assert few.classes == run.classes
+    assert few.classes == ("1", "2", "5")
+    kept = equida.adapt((arrays["x"], labels), target, recipe_params=SMALL, classes="source")
+    assert kept.classes == run.classes
 
 
 def test_a_benchmark_by_its_name() -> None:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from equida import plugins
 from equida.data import Domain, array_domain, benchmark
 from equida.data.feature_cache import Dtype
+from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.experiments.run import BenchRequest, Sweeps, run_bench
 from equida.models.extractor import (
@@ -49,7 +50,7 @@ def adapt(
     target: DataLike,
     *,
     method: str = "nsm",
-    dataset: str | None = None,
+    dataset: str | Path | None = None,
     data: str | Path | None = None,
     backbone: str | None = None,
     weights: str | Path | None = None,
@@ -67,6 +68,7 @@ def adapt(
     ignore_target_labels: bool = False,
     skip_unreadable: bool = False,
     lists: str | Path | None = None,
+    classes: ClassRule = "shared",
     source_shares: str | Path = "",
     target_shares: str | Path = "",
     trust: bool = False,
@@ -84,7 +86,7 @@ def adapt(
             `from_run`.
         target: the same; also an array X alone. Labels found there are used for evaluation only.
         method: what is added to source cross-entropy; "a+b" composes two.
-        dataset: a benchmark, whose domains `source` and `target` name.
+        dataset: a benchmark, by name or path, whose domains `source` and `target` name.
         data: the benchmark's folder, or a feature file of it.
         backbone: feature extractor for images; by default the benchmark's, or a small one.
         weights: file with the backbone's weights (.safetensors or .pth).
@@ -104,6 +106,8 @@ def adapt(
         skip_unreadable: leave out images that cannot be read instead of stopping.
         lists: folder of the image lists of a benchmark that chooses its samples by lists; they are
             looked for in `data` and beside it by default.
+        classes: where the domains have different classes, "shared" uses those that both have, and
+            "source" keeps the source's; samples of other classes are left out.
         source_shares: cut the source's classes down: "long-tail:30", "classes:15", or a file with a
             class and its share on each line. A third part, "long-tail:30:7", is the seed of it.
         target_shares: the same for the target, by its labels: a protocol to measure methods with.
@@ -126,7 +130,7 @@ def adapt(
         source=None if source is None else _domain(source, "source"),
         target=_domain(target, "target"),
         method=method,
-        dataset=dataset,
+        dataset=_text(dataset),
         data=_text(data),
         backbone=backbone,
         weights=_text(weights),
@@ -143,6 +147,7 @@ def adapt(
         threads=threads,
         ignore_target_labels=ignore_target_labels,
         skip_unreadable=skip_unreadable,
+        classes=classes,
         source_shares=os.fspath(source_shares),
         target_shares=os.fspath(target_shares),
         trust=trust,
@@ -245,7 +250,7 @@ def extract_features(
 
 
 def bench(
-    dataset: str,
+    dataset: str | Path,
     *,
     data: str | Path | None = None,
     methods: str | Sequence[str] = "all",
@@ -264,6 +269,7 @@ def bench(
     cluster: str = "",
     skip_unreadable: bool = False,
     lists: str | Path | None = None,
+    classes: ClassRule = "shared",
     source_shares: str | Path = "",
     target_shares: str | Path = "",
     progress: bool | None = None,
@@ -274,8 +280,10 @@ def bench(
     call belongs below `if __name__ == "__main__":`, as it starts processes.
 
     Args:
-        dataset: a benchmark, as `equida list datasets` shows them.
-        data: folder or feature file of the benchmark; digits needs none.
+        dataset: a benchmark, as `equida list datasets` shows them, or the path of your own: a
+            folder of domain folders of class folders, of image lists or of feature files, one
+            feature file, or a dataset.toml.
+        data: folder or feature file of the benchmark; a path as `dataset` and digits need none.
         methods: names of methods, "a+b" composes two; "all": the eleven standard systems;
             "every": all known methods.
         tasks: such as ["A2W", "D2W"]; all by default.
@@ -296,6 +304,8 @@ def bench(
         skip_unreadable: leave out images that cannot be read instead of stopping.
         lists: folder of the image lists of a benchmark that chooses its samples by lists; they are
             looked for in `data` and beside it by default.
+        classes: where the domains have different classes, "shared" uses those that both have, and
+            "source" keeps the source's; samples of other classes are left out.
         source_shares: cut the source's classes down, as for `adapt`.
         target_shares: cut the target's classes down, as for `adapt`; the same samples for every
             method and seed. The table then has mean class accuracy too.
@@ -304,9 +314,10 @@ def bench(
     Raises:
         InputError: something is wrong with the request or with the data; one line says what to do.
     """
+    chosen = benchmark(dataset)
     request = BenchRequest(
-        dataset,
-        Path(out) if out else Path("runs") / benchmark(dataset).name,
+        chosen,
+        Path(out) if out else Path("runs") / chosen.name,
         data=_text(data),
         methods=methods,
         tasks=tasks,
@@ -322,6 +333,7 @@ def bench(
         jobs=jobs,
         cluster=cluster,
         skip_unreadable=skip_unreadable,
+        classes=classes,
         source_shares=os.fspath(source_shares),
         target_shares=os.fspath(target_shares),
         lists=_text(lists),
@@ -329,7 +341,7 @@ def bench(
     mode = display_mode(progress)
     remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
     with _own_random_numbers():
-        return run_bench(request, remarks, published(dataset))
+        return run_bench(request, remarks, published(chosen))
 
 
 def _domain(given: DataLike, role: str) -> str | Domain:

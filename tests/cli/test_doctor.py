@@ -182,7 +182,7 @@ def test_class_folders_without_images_are_noted(
 def test_what_was_typed_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in (
         (["ofice31"], "did you mean 'office31'"),
-        ([tmp_path], f"give it as --data {tmp_path}"),
+        ([tmp_path / "gone"], "does not exist"),
         (["office31", "--data", tmp_path / "gone"], "does not exist"),
     ):
         code, printed = _doctor(capsys, *arguments)
@@ -206,3 +206,20 @@ def test_office31_as_published(office31: Path, capsys: pytest.CaptureFixture[str
     assert code == 0
     for count in ("2,817", "498", "795"):
         assert said.count(count) >= 2
+
+
+def test_own_domains_are_reported_and_written_down(
+    toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(toy / "photo" / "pen", toy / "photo" / "cup")
+    code, said = _doctor(capsys, toy, "--write-toml")
+    assert code == 0
+    assert "2 domains, 2 tasks, 3 classes, 2 of them in every labelled domain." in said
+    assert "sketch: has no samples of 1: cup" in said
+    assert f"Run it: equida bench {toy} --features --out RUNS" in said
+    assert 'path = "photo"' in (toy / "dataset.toml").read_text()
+    code, said = _doctor(capsys, toy, "--write-toml")
+    assert code == 2
+    assert "dataset.toml exists; it is not replaced" in said
+    assert "--write-toml is for your own data" in _doctor(capsys, "toy", "--write-toml")[1]
+    assert "--write-toml needs a folder" in _doctor(capsys, toy / "photo", "--write-toml")[1]

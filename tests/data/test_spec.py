@@ -1,8 +1,8 @@
 import dataclasses
 import json
 
-from equida.data.benchmarks import OwnBenchmark, OwnDomain
 from equida.data.open import DataSpec
+from equida.data.own import OwnBenchmark, OwnDomain
 
 PACS = OwnBenchmark(
     "PACS",

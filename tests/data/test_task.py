@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equida.data import ImageDomain, array_domain, image_folder, make_task
+from equida.data import ArrayDomain, ImageDomain, array_domain, image_folder, make_task
 from equida.errors import InputError
 
 
@@ -26,11 +26,57 @@ def test_an_unlabelled_target_takes_the_sources_classes() -> None:
     assert (task.name, task.target.labels, task.target.classes) == ("mine", None, ("ant", "bee"))
 
 
-def test_target_classes_that_the_source_lacks_are_named() -> None:
-    source = array_domain(np.zeros((2, 2)), ["ant", "bee"], name="A")
-    target = array_domain(np.zeros((2, 2)), ["bee", "cow"], name="W")
-    with pytest.raises(InputError, match=r"target W .* source A lacks: 'cow'"):
-        make_task(source, target)
+def _differing() -> tuple[ArrayDomain, ArrayDomain]:
+    """Shared are bee and cow; ant is the source's alone, dog the target's; nobody has an eel."""
+    names = ["ant", "bee", "cow", "eel"]
+    source = array_domain(np.arange(10.0).reshape(5, 2), [0, 1, 2, 2, 0], classes=names, name="A")
+    target = array_domain(np.zeros((4, 2)), ["cow", "Bee", "dog", "dog"], name="W")
+    return source, target
+
+
+def test_shared_classes_are_used_and_the_rest_is_told() -> None:
+    task = make_task(*_differing(), class_rule="shared")
+    assert task.classes == task.source.classes == task.target.classes == ("bee", "cow")
+    assert task.source.labels is not None
+    assert task.target.labels is not None
+    assert (task.source.labels.tolist(), task.target.labels.tolist()) == ([0, 1, 1], [1, 0])
+    assert isinstance(task.source, ArrayDomain)
+    assert task.source.row(0).tolist() == [2.0, 3.0]
+    assert task.left_out == (
+        "2 classes, those that both domains have; left out: 2 of 5 samples of source A, of 1"
+        " classes that are not used ('ant'); 2 of 4 samples of target W, of 1 classes that are not"
+        " used ('dog')"
+    )
+
+
+def test_the_sources_classes_stay_on_request() -> None:
+    task = make_task(*_differing(), class_rule="source")
+    assert task.classes == ("ant", "bee", "cow", "eel")
+    assert len(task.source) == 5
+    assert task.target.labels is not None
+    assert task.target.labels.tolist() == [2, 1]
+    assert "2 of 4 samples of target W, of 1 classes that are not used ('dog')" in task.left_out
+
+
+def test_too_few_shared_classes_are_refused() -> None:
+    source, _ = _differing()
+    with pytest.raises(
+        InputError, match=r"W has 2 classes .*, and 0 of them are classes of source"
+    ):
+        make_task(source, array_domain(np.zeros((2, 2)), ["fox", "gnu"], name="W"))
+    one = array_domain(np.zeros((2, 2)), ["bee", "gnu"], name="W")
+    with pytest.raises(InputError, match="at least two, or --classes source to keep"):
+        make_task(source, one, class_rule="shared")
+    assert len(make_task(source, one).target) == 1
+
+
+def test_samples_to_be_judged_by_count_for_the_classes() -> None:
+    source, target = _differing()
+    test = array_domain(np.zeros((1, 2)), ["ant"], name="W (test)")
+    task = make_task(source, target, class_rule="shared", test=test)
+    assert task.classes == ("ant", "bee", "cow")
+    assert task.judged.labels is not None
+    assert task.judged.labels.tolist() == [0]
 
 
 def test_unlabelled_images_in_one_folder_inside_the_target(tmp_path: Path) -> None:

@@ -22,6 +22,10 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+CLASSES_HELP = (
+    "Where the domains have different classes: those that both have (shared), or the source's, for"
+    " targets that have only some of them. Samples of other classes are left out and counted."
+)
 RECIPE_HELP = f"{listed(RECIPES)}; the backbone decides unless this is set."
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", bool: "[yes|no]"}
 

@@ -3,11 +3,11 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from equida.cli._flags import RECIPE_HELP, listed, overrides, with_flags
+from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, listed, overrides, with_flags
 from equida.data.benchmarks import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class Arguments:
 
     equida adapt --source photos/ --target clipart/
     equida adapt -d office31 -s A -t W --data DIR --features
+    equida adapt -d MY_DOMAINS/ -s photo -t sketch --features
     equida adapt --from RUN --target DIR        (no source data needed)
     equida adapt --from RUN -d office31 -t W --data DIR
     """
@@ -30,7 +31,10 @@ class Arguments:
     target: Annotated[str, tyro.conf.arg(aliases=["-t"])] = ""
     """The same for the target; labels found there are used for evaluation only."""
     dataset: Annotated[
-        str, tyro.conf.arg(aliases=["-d"], help=f"A benchmark: {listed(BENCHMARKS)}.")
+        str,
+        tyro.conf.arg(
+            aliases=["-d"], help=f"The data set: {listed(BENCHMARKS)}, or the path of your own."
+        ),
     ] = ""
     data: str = ""
     """Folder or feature file of the benchmark."""
@@ -58,6 +62,7 @@ class Arguments:
     threads: int = 0
     """Threads of torch in each process; 0: one for features, whose steps are too small to be
     shared, and as many as torch has for images."""
+    classes: Annotated[Literal["shared", "source"], tyro.conf.arg(help=CLASSES_HELP)] = "shared"
     ignore_target_labels: bool = False
     """The target's folders are not classes (but dates, cameras): use all images below it, without
     labels."""
@@ -117,6 +122,7 @@ def request_of(given: "ParsedArguments") -> "AdaptRequest":
         num_nodes=given.num_nodes,
         accelerator=given.accelerator,
         threads=given.threads,
+        classes=given.classes,
         ignore_target_labels=given.ignore_target_labels,
         skip_unreadable=given.skip_unreadable,
         source_shares=given.source_shares,

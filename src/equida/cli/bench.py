@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from equida.cli._flags import RECIPE_HELP, listed, overrides, recipe_flags
-from equida.data.benchmarks import BENCHMARKS
+from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, listed, overrides, recipe_flags
+from equida.data.benchmarks import BENCHMARKS, benchmark
 
 if TYPE_CHECKING:
     from equida.experiments.run import BenchRequest
@@ -21,6 +21,10 @@ class Arguments:
 
     equida bench office31 --data DIR --features --out RUNS
     equida bench office31 --data DIR --methods cwsm,nsm --sweep r=0.5,1 --out RUNS
+    equida bench MY_DOMAINS/ --features --out RUNS
+
+    Any folder of domain folders of class folders is a data set; so are image lists or feature files
+    (one for each domain, or one for all), and a dataset.toml.
 
     The same command again continues where it was: finished runs are not repeated, and a changed
     recipe is a new run. Exit code 0: all runs are finished; 1: some failed, and the next call tries
@@ -30,12 +34,14 @@ class Arguments:
     dataset: Annotated[
         str,
         tyro.conf.Positional,
-        tyro.conf.arg(metavar="DATASET", help=f"The data set: {listed(BENCHMARKS)}."),
+        tyro.conf.arg(
+            metavar="DATASET", help=f"The data set: {listed(BENCHMARKS)}, or the path of your own."
+        ),
     ]
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """Folder of the runs and of table.md, table.tex, table.csv and table.json."""
     data: str = ""
-    """Folder or feature file of the data set; digits needs none."""
+    """Folder or feature file of the data set; a path as DATASET and digits need none."""
     methods: str = "all"
     """Names with commas between them; "a+b" composes two. all: the eleven standard systems; every:
     all known methods."""
@@ -64,6 +70,7 @@ class Arguments:
     cluster: str = ""
     """dask://HOST:PORT: do the runs there. Its workers (one thread each: dask worker --nthreads 1)
     must see DATA and OUT under the same paths."""
+    classes: Annotated[Literal["shared", "source"], tyro.conf.arg(help=CLASSES_HELP)] = "shared"
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
     lists: str = ""
@@ -119,6 +126,7 @@ def request_of(arguments: Any) -> "BenchRequest":
         jobs=given.jobs,
         cluster=given.cluster,
         skip_unreadable=given.skip_unreadable,
+        classes=given.classes,
         source_shares=given.source_shares,
         target_shares=given.target_shares,
         lists=given.lists or None,
@@ -136,7 +144,7 @@ def run(arguments: Arguments) -> int:
     from equida.runs.terminal import print_table
     from equida.training.plan import Remarks
 
-    request = request_of(arguments)
+    request = dataclasses.replace(request_of(arguments), dataset=benchmark(arguments.dataset))
     remarks = Remarks(say, display_mode(not arguments.quiet), advise=True)
     table = run_bench(request, remarks, published(request.dataset))
     if arguments.format == "rich":

@@ -1,5 +1,8 @@
 """`equida doctor`: check a data set or this installation, and say what to do."""
 
+import dataclasses
+import os
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +16,14 @@ from rich.table import Table
 
 from equida.cli._flags import listed
 from equida.data.benchmarks import BENCHMARKS, Benchmark, benchmark
+from equida.data.dataset_toml import NAME, write_dataset_file
+from equida.data.discover import find_benchmark, is_benchmark
 from equida.data.domain import ImageDomain
-from equida.data.open import find_data
-from equida.data.survey import Survey, recognise, survey_benchmark, survey_path
+from equida.data.feature_file import SUFFIXES, feature_domains
+from equida.data.open import find_data, load_domain
+from equida.data.survey import Survey, recognise, survey_benchmark, survey_own, survey_path
+from equida.data.task import present_classes
+from equida.data.walk import FolderTree
 from equida.errors import InputError
 
 
@@ -23,13 +31,18 @@ from equida.errors import InputError
 class Arguments:
     """Check a data set, any folder of images, or this installation.
 
+    equida doctor office31 --data DIR
+    equida doctor MY_DOMAINS/ --write-toml
+
     The exit code is 0 if training would work.
     """
 
     dataset: Annotated[
         str | None,
         tyro.conf.Positional,
-        tyro.conf.arg(metavar="DATASET", help=f"The data set: {listed(BENCHMARKS)}."),
+        tyro.conf.arg(
+            metavar="DATASET", help=f"The data set: {listed(BENCHMARKS)}, or the path of your own."
+        ),
     ] = None
     data: Path | None = None
     """The folder with the domains, a feature file (.npz, .safetensors) or an image list."""
@@ -41,6 +54,8 @@ class Arguments:
     """Decode every image instead of looking at its first and last bytes."""
     skip_unreadable: bool = False
     """Accept unreadable files, as training with --skip-unreadable does."""
+    write_toml: bool = False
+    """Write a first dataset.toml into your own data set, to be edited; it is never replaced."""
 
 
 def run(arguments: Arguments) -> int:
@@ -49,7 +64,11 @@ def run(arguments: Arguments) -> int:
         from equida.cli._installation import print_installation
 
         return print_installation(console)
-    chosen = None if arguments.dataset is None else _benchmark(arguments.dataset)
+    if arguments.dataset is not None and arguments.data is None and _is_path(arguments.dataset):
+        arguments = dataclasses.replace(arguments, dataset=None, data=Path(arguments.dataset))
+    chosen = None if arguments.dataset is None else benchmark(arguments.dataset)
+    if chosen is not None and arguments.write_toml:
+        raise InputError(f"--write-toml is for your own data; {chosen.name} is known already")
     if chosen is not None and arguments.data is None and not chosen.embedded:
         console.print(f"To check {chosen.title}, give its folder: --data DIR.\n")
         _print_how_to_get(console, chosen)
@@ -57,25 +76,26 @@ def run(arguments: Arguments) -> int:
     return _check_data(console, chosen, arguments)
 
 
-def _benchmark(name: str) -> Benchmark:
-    if Path(name).exists() and name not in BENCHMARKS:
-        raise InputError(f"{name} is a path; give it as --data {name}")
-    return benchmark(name)
+def _is_path(name: str) -> bool:
+    return os.sep in name or (name not in BENCHMARKS and Path(name).exists())
 
 
 def _check_data(console: Console, chosen: Benchmark | None, arguments: Arguments) -> int:
-    start = time.monotonic()
+    start, own = time.monotonic(), None
     data = None if arguments.data is None else find_data(arguments.data)
     if chosen is not None:
         surveys = survey_benchmark(chosen, data, arguments.lists)
     else:
         assert data is not None
-        surveys = survey_path(data, arguments.root)
+        own = _own(data, arguments)
+        surveys = survey_path(data, arguments.root) if own is None else survey_own(own)
     _check_files(console, surveys, arguments)
     seconds = time.monotonic() - start
     _print_table(console, chosen, arguments.data, surveys)
     _print_findings(console, surveys, arguments.data)
     _print_verdict(console, chosen, arguments, surveys, seconds)
+    if own is not None:
+        _print_own(console, own, arguments)
     if chosen is None and data is not None and (known := recognise(data)) is not None:
         console.print(
             f"This looks like {known.title}: equida doctor {known.name} --data {arguments.data}"
@@ -83,6 +103,47 @@ def _check_data(console: Console, chosen: Benchmark | None, arguments: Arguments
             markup=False,
         )
     return 0 if all(survey.sound for survey in surveys) else 1
+
+
+def _own(data: Path | FolderTree, arguments: Arguments) -> Benchmark | None:
+    """The user's data set of several domains, if that is what the path holds."""
+    place = data.path if isinstance(data, FolderTree) else data
+    several = isinstance(data, Path) and data.suffix in SUFFIXES and len(feature_domains(data)) > 1
+    if several or is_benchmark(place):
+        return find_benchmark(data)
+    if arguments.write_toml:
+        raise InputError(
+            f"{place} is not a data set of several domains; --write-toml needs a folder of them"
+        )
+    return None
+
+
+def _print_own(console: Console, own: Benchmark, arguments: Arguments) -> None:
+    """What tasks of the data set would use, and how to use it."""
+    assert own.own is not None
+    domains = {key.key: load_domain(own, key.key) for key in own.domains}
+    present = [
+        set(present_classes(domain)) for domain in domains.values() if domain.labels is not None
+    ]
+    shared = len(set.intersection(*present))
+    console.print(
+        f"\n{len(own.domains)} domains, {len(own.tasks)} tasks, {len(own.classes)} classes,"
+        f" {shared} of them in every labelled domain.",
+        markup=False,
+    )
+    for key, domain in domains.items():
+        if domain.labels is None:
+            console.print(f"  {key}: unlabelled; it can be a target only", markup=False)
+        elif gone := [name for name in own.classes if name not in present_classes(domain)]:
+            named = ", ".join(gone[:5]) + (", ..." if len(gone) > 5 else "")
+            console.print(f"  {key}: has no samples of {len(gone)}: {named}", markup=False)
+    place = shlex.quote(str(arguments.data))
+    if arguments.write_toml:
+        file = Path(own.root) / NAME
+        write_dataset_file(own.own, file)
+        console.print(f"Written: {file}", markup=False)
+    images = " --features" if any(isinstance(d, ImageDomain) for d in domains.values()) else ""
+    console.print(f"Run it: equida bench {place}{images} --out RUNS", markup=False)
 
 
 def _check_files(console: Console, surveys: Sequence[Survey], arguments: Arguments) -> None:

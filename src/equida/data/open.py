@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from equida.data.benchmarks import Benchmark, BenchmarkDomain, OwnBenchmark, benchmark
+from equida.data.benchmarks import Benchmark, BenchmarkDomain, benchmark
 from equida.data.checks import Unreadable, check_finite, keep_readable
 from equida.data.classes import match_classes
 from equida.data.domain import ArrayDomain, Domain, DomainT
@@ -20,16 +20,14 @@ from equida.data.folders import image_folder, unlabelled_folder
 from equida.data.images import is_image_name
 from equida.data.layouts import choice_files, find_choices, find_folder, find_list
 from equida.data.lists import image_list, listed_samples
+from equida.data.own import OwnBenchmark, OwnDomain
 from equida.data.shares import Role, shares_title, subsampled
-from equida.data.task import Task, make_task
+from equida.data.task import ClassRule, Task, make_task, of_classes, present_classes
 from equida.data.walk import FolderTree, existing
 from equida.errors import InputError
 from equida.files import file_sha256
 
 LIST_SUFFIXES = (".txt", ".list", ".lst")
-
-ClassRule = Literal["source", "shared"]
-"""The classes of a task: all of the source's, or those of which both domains have samples."""
 
 Place = str | Path | FolderTree
 """A path, or a folder that was looked into before and need not be listed again."""
@@ -217,6 +215,7 @@ def load_domain(
     *,
     role: Role | None = None,
     lists: str | Path | None = None,
+    test: bool = False,
 ) -> Domain:
     """One domain of a benchmark, labelled by the benchmark's class list.
 
@@ -230,6 +229,7 @@ def load_domain(
             as target; None: all samples.
         lists: the folder of the image lists that choose them; by default they are looked for in
             `data_dir`.
+        test: the samples that the domain is judged by, where the data set has others for it.
 
     >>> load_domain("digits", "uci")
     ArrayDomain('U', 1797 samples, 10 classes)
@@ -238,21 +238,58 @@ def load_domain(
     wanted = chosen.domain(domain)
     if wanted.load is not None:
         return wanted.load()
+    if data_dir is None and chosen.root:
+        data_dir = chosen.root
     if data_dir is None:
         raise InputError(
             f"{chosen.name} needs a folder with its images: --data DIR (how to get them:"
             f" equida doctor {chosen.name})"
         )
     place = find_data(data_dir)
-    if isinstance(place, FolderTree):
+    if isinstance(place, FolderTree) and chosen.own:
+        own = chosen.own.domain(wanted.key)
+        opened = _under(open_own(own, place, test=test), chosen.classes, str(place.path))
+    elif isinstance(place, FolderTree):
         opened = _from_folder(chosen, wanted, place)
     else:
-        opened = _from_file(chosen, wanted, place)
+        opened = _from_file(chosen, wanted, place, test=test)
     opened.train_crop = wanted.train_crop
     if role is None or not chosen.source_list:
         return opened
     folder = find_choices(chosen, place.path if isinstance(place, FolderTree) else place, lists)
     return listed_samples(opened, choice_files(chosen, wanted, folder)[role])
+
+
+def open_own(domain: OwnDomain, place: Path | FolderTree, *, test: bool = False) -> Domain:
+    """A domain of a user's data set under the classes that it has itself.
+
+    Args:
+        domain: the domain.
+        place: the data set's folder, or its feature file.
+        test: open the samples that the domain is judged by, instead of those to learn from.
+    """
+    name = test_name(domain.key) if test else domain.key
+    if not isinstance(place, FolderTree):
+        return feature_domain(place, domain=name if test else domain.place, name=name)
+    relative = domain.test if test else domain.place
+    path, part = split_path(str(place.path / relative))
+    tree: FolderTree | None = place
+    for step in Path(relative).parts:
+        tree = tree.inner(step) if tree else None
+    # A list names its images from its own folder or the one above; deeper ones from the root.
+    root = place.path if len(Path(relative).parts) > 2 else None
+    opened = open_domain(tree or path, domain=part, root=root)
+    opened.name = name
+    return opened
+
+
+def test_name(key: str) -> str:
+    """The name, in a feature file, of the samples that a domain is judged by.
+
+    >>> test_name("sketch")
+    'sketch (test)'
+    """
+    return f"{key} (test)"
 
 
 def open_task(
@@ -269,14 +306,17 @@ def open_task(
         places: the folders that were looked into before, so that they are not listed again.
     """
     places = places or DataPlaces()
-    if spec.source:
-        source, target, name = _pair(spec, places)
-        task, left_out = task_of(source, target, name=name, skip_unreadable=spec.skip_unreadable)
-    else:
-        target = _target(spec, places)
-        task, left_out = task_of(
-            None, target, classes=classes or (), skip_unreadable=spec.skip_unreadable
-        )
+    target, test = _target(spec, places), _test(spec, places)
+    source, name = _source(spec, places, target) if spec.source else (None, None)
+    task, left_out = task_of(
+        source,
+        target,
+        test=test,
+        classes=classes or (),
+        class_rule=spec.classes,
+        name=name,
+        skip_unreadable=spec.skip_unreadable,
+    )
     return OpenedTask(spec, task, left_out, places)
 
 
@@ -284,7 +324,9 @@ def task_of(
     source: Domain | None,
     target: Domain,
     *,
+    test: Domain | None = None,
     classes: tuple[str, ...] = (),
+    class_rule: ClassRule = "source",
     name: str | None = None,
     skip_unreadable: bool = False,
 ) -> tuple[Task, Unreadable]:
@@ -293,28 +335,33 @@ def task_of(
     Args:
         source: None in source-free adaptation.
         target: the domain to adapt to.
+        test: samples that the result is judged by instead of the target's.
         classes: in source-free adaptation, the classes of the finished run.
+        class_rule: which classes the task has, as for `make_task`.
         name: of the task; made from the names of the domains by default.
         skip_unreadable: leave out samples that cannot be read, instead of stopping.
     """
     target, left_out = _readable(target, skip_unreadable)
+    if test is not None:
+        test, more = _readable(test, skip_unreadable)
+        left_out = [*left_out, *more]
     if source is None:
-        target, respelled = _among(classes, target)
-        task = Task(target.name, target, target, target.classes, respelled)
+        task = _source_free(classes, target, test)
     else:
         source, more = _readable(source, skip_unreadable)
         left_out = [*more, *left_out]
-        task = make_task(source, target, name=name)
-        _refuse_mostly_absent(task)
-    for domain in dict.fromkeys((task.source, task.target)):
+        _refuse_mostly_absent(source)
+        task = make_task(source, target, name=name, class_rule=class_rule, test=test)
+    for domain in dict.fromkeys((task.source, task.target, task.judged)):
         if isinstance(domain, ArrayDomain):
             check_finite(domain)
     return task, left_out
 
 
 def open_target(spec: DataSpec, *, places: DataPlaces | None = None) -> Domain:
-    """The target of a task alone, unchecked."""
-    return _target(spec, places or DataPlaces())
+    """The samples that a task is judged by alone, unchecked."""
+    places = places or DataPlaces()
+    return _test(spec, places) or _target(spec, places)
 
 
 def open_path(path: str) -> Domain:
@@ -334,7 +381,8 @@ def data_sha256(spec: DataSpec, *, places: DataPlaces | None = None) -> str:
         places: the folders that were looked into before, so that they are not listed again.
     """
     places = places or DataPlaces()
-    paths = [spec.data] if spec.benchmark else [spec.source, spec.target]
+    paths = [spec.data] if spec.data_set else [spec.source, spec.target]
+    paths += own_files(spec)
     found = [places.digest(split_path(path)[0]) for path in paths if path]
     if spec.lists and spec.benchmark:
         chosen = benchmark(spec.benchmark)
@@ -342,6 +390,15 @@ def data_sha256(spec: DataSpec, *, places: DataPlaces | None = None) -> str:
             files = choice_files(chosen, domain, Path(spec.lists))
             found += [places.digest(file) for file in files.values()]
     return hashlib.sha256("".join(found).encode()).hexdigest() if found else ""
+
+
+def own_files(spec: DataSpec) -> list[str]:
+    """The lists and feature files that the domains of a user's data set are read from."""
+    if spec.own is None or spec.data is None or not os.path.isdir(spec.data):
+        return []
+    named = [path for domain in spec.own.domains for path in (domain.place, domain.test) if path]
+    files = [split_path(os.path.join(spec.data, path))[0] for path in named]
+    return [str(file) for file in dict.fromkeys(files) if file.is_file()]
 
 
 def find_data(place: Place) -> Path | FolderTree:
@@ -400,43 +457,53 @@ def _from_folder(chosen: Benchmark, wanted: BenchmarkDomain, base: FolderTree) -
     )
 
 
-def _from_file(chosen: Benchmark, wanted: BenchmarkDomain, file: Path) -> Domain:
+def _from_file(
+    chosen: Benchmark, wanted: BenchmarkDomain, file: Path, *, test: bool = False
+) -> Domain:
     if file.suffix not in SUFFIXES:
         raise InputError(f"{file}: expected a folder or a feature file ({', '.join(SUFFIXES)})")
     names = feature_domains(file)
-    same = [name for name in names if wanted.goes_by(name)]
+    exact = test_name(wanted.key) if test else wanted.key
+    same = [exact] if exact in names else [name for name in names if wanted.goes_by(name)]
     if not same:
         raise InputError(
             f"{file} has no domain {wanted.key} ({wanted.title}); it holds {', '.join(names)}"
         )
-    rows = feature_domain(file, domain=same[0], classes=chosen.classes, name=wanted.key)
-    if rows.labels is None:
-        return rows.relabel(chosen.classes, None)
-    order = np.array(match_classes(rows.classes, chosen.classes, str(file)), np.int64)
-    return rows.relabel(chosen.classes, order[rows.labels])
+    rows = feature_domain(file, domain=same[0], classes=chosen.classes, name=exact)
+    return _under(rows, chosen.classes, str(file))
 
 
-def _pair(spec: DataSpec, places: DataPlaces) -> tuple[Domain, Domain, str | None]:
-    """Source, target and the name of the task, or None for the usual name."""
-    if spec.benchmark is None:
-        source, target = _source(spec, _at(spec.source, places)), _target(spec, places)
-        same = source.name == target.name
-        return source, target, _name(spec.source, spec.target) if same else None
-    chosen = benchmark(spec.benchmark)
+def _under(domain: Domain, classes: tuple[str, ...], origin: str) -> Domain:
+    """The domain under the class list of its data set."""
+    if domain.labels is None or domain.classes == classes:
+        return domain.relabel(classes, domain.labels)
+    if all(name.isdecimal() for name in domain.classes) and len(domain.classes) <= len(classes):
+        known = set(classes)
+        if not known.intersection(domain.classes):  # a list that numbers its classes
+            return domain.relabel(classes, domain.labels)
+    order = np.array(match_classes(domain.classes, classes, origin), np.int64)
+    return domain.relabel(classes, order[domain.labels])
+
+
+def _source(spec: DataSpec, places: DataPlaces, target: Domain) -> tuple[Domain, str | None]:
+    """The source, and the name of the task, or None for the usual name."""
+    chosen = spec.data_set
+    if chosen is None:
+        source = subsampled(_at(spec.source, places), spec.source_shares, "source")
+        return source, _name(spec.source, spec.target) if source.name == target.name else None
     keys = [chosen.domain(name).key for name in (spec.source, spec.target)]
-    opened = load_domain(chosen, keys[0], _data(spec, places), role="source", lists=spec.lists)
-    source = _source(spec, opened)
-    return source, _target(spec, places), "2".join(keys)
-
-
-def _source(spec: DataSpec, opened: Domain) -> Domain:
-    return subsampled(opened, spec.source_shares, "source")
+    source = load_domain(chosen, keys[0], _data(spec, places), role="source", lists=spec.lists)
+    source = subsampled(source, spec.source_shares, "source")
+    if spec.own is not None:  # its class list is that of all domains together
+        source = of_classes(source, tuple(present_classes(source)))
+    return source, "2".join(keys)
 
 
 def _target(spec: DataSpec, places: DataPlaces) -> Domain:
-    if spec.benchmark is not None:
+    chosen = spec.data_set
+    if chosen is not None:
         target = load_domain(
-            spec.benchmark, spec.target, _data(spec, places), role="target", lists=spec.lists
+            chosen, spec.target, _data(spec, places), role="target", lists=spec.lists
         )
     else:
         place = places[spec.target]
@@ -445,6 +512,15 @@ def _target(spec: DataSpec, places: DataPlaces) -> Domain:
         target = _at(spec.target, places)
     target = subsampled(target, spec.target_shares, "target")
     return target.relabel((), None) if spec.ignore_target_labels else target
+
+
+def _test(spec: DataSpec, places: DataPlaces) -> Domain | None:
+    """The samples that the target is judged by, where its data set has others for it."""
+    if spec.own is None or not spec.own.domain(spec.target).test:
+        return None
+    test = load_domain(spec.own.benchmark(), spec.target, _data(spec, places), test=True)
+    test = subsampled(test, spec.target_shares, "target")
+    return test.relabel((), None) if spec.ignore_target_labels else test
 
 
 def _at(path: str, places: DataPlaces) -> Domain:
@@ -465,23 +541,20 @@ def _readable(domain: DomainT, skip: bool) -> tuple[DomainT, Unreadable]:
     return keep_readable(domain, skip=skip, deep=skip)
 
 
-def _among(classes: tuple[str, ...], target: Domain) -> tuple[Domain, tuple[tuple[str, str], ...]]:
-    """The target under the classes of a finished run; its labels are looked up by class name.
-
-    The second is `Task.respelled`.
-    """
-    absent = target.relabel(classes, np.zeros(len(target), np.int64))
-    absent.name = "of the finished run"
-    task = make_task(absent, target)
-    return task.target, task.respelled
+def _source_free(classes: tuple[str, ...], target: Domain, test: Domain | None) -> Task:
+    """The target under the classes of a finished run; its labels are looked up by class name."""
+    finished = target.relabel(classes, np.zeros(len(target), np.int64))
+    finished.name = "of the finished run"
+    task = make_task(finished, target, test=test)
+    return dataclasses.replace(task, name=target.name, source=task.target)
 
 
-def _refuse_mostly_absent(task: Task) -> None:
-    absent = task.absent_classes()
-    if len(absent) > len(task.classes) // 2:
+def _refuse_mostly_absent(source: Domain) -> None:
+    present, every = int((source.class_counts() > 0).sum()), len(source.classes)
+    if source.labels is not None and every - present > every // 2:
         raise InputError(
-            f"source {task.source.name} has samples of {len(task.classes) - len(absent)} of its"
-            f" {len(task.classes)} classes; number or name only classes that it has"
+            f"source {source.name} has samples of {present} of its {every} classes; number or name"
+            " only classes that it has"
         )
 
 

@@ -120,6 +120,21 @@ def survey_path(data: Path | FolderTree, root: str | Path | None = None) -> list
     return [_opened(data.stem, str(data), open_domain(data, root=root))]
 
 
+def survey_own(chosen: Benchmark) -> list[Survey]:
+    """Every domain of a user's data set that `find_benchmark` has found."""
+    assert chosen.own is not None
+    surveys = []
+    for domain in chosen.own.domains:
+        title = domain.key if domain.key == domain.title else f"{domain.key} {domain.title}"
+        place = Path(chosen.root) / domain.place
+        if place.is_dir():
+            surveys.append(_survey_folder(scan_folder(place), title))
+        else:
+            shown = str(place) if Path(chosen.root).is_dir() else chosen.root
+            surveys.append(_opened(title, shown, load_domain(chosen, domain.key)))
+    return surveys
+
+
 def recognise(data: Path | FolderTree) -> Benchmark | None:
     """The benchmark whose every domain is in a folder, if there is one."""
     if isinstance(data, FolderTree):

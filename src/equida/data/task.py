@@ -1,12 +1,17 @@
 """A task: a labelled source, a target, and one class list for both."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from equida.data.classes import check_class_names, class_key
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.errors import InputError, printable
+
+ClassRule = Literal["source", "shared"]
+"""The classes of a task: all of the source's, or those of which both domains have samples."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,8 @@ class Task:
         classes: class names; the index is the label in both domains.
         respelled: class names of the target that the source writes otherwise (in case, or in how
             accents are stored), each with the source's spelling; they are taken for the same class.
+        test: samples of the target that the result is judged by, where those are others.
+        left_out: in one line, what was left out because the domains have different classes.
     """
 
     name: str
@@ -27,6 +34,13 @@ class Task:
     target: Domain
     classes: tuple[str, ...]
     respelled: tuple[tuple[str, str], ...] = ()
+    test: Domain | None = None
+    left_out: str = ""
+
+    @property
+    def judged(self) -> Domain:
+        """The samples that evaluations are made on."""
+        return self.target if self.test is None else self.test
 
     def absent_classes(self) -> list[str]:
         """The classes without a sample in the source."""
@@ -36,22 +50,34 @@ class Task:
         return [name for number, name in enumerate(self.classes) if number not in present]
 
 
-def make_task(source: Domain, target: Domain, *, name: str | None = None) -> Task:
-    """The task of adapting from `source` to `target`; its classes are the source's.
+def make_task(
+    source: Domain,
+    target: Domain,
+    *,
+    name: str | None = None,
+    class_rule: ClassRule = "source",
+    test: Domain | None = None,
+) -> Task:
+    """The task of adapting from `source` to `target`.
 
-    The target's labels are looked up by class name, without regard to case, so its class list may
-    be in another order or hold only some of the classes. The target may be unlabelled.
+    Classes are matched by name, without regard to case, so the target's class list may be in
+    another order. Samples of classes that the task does not have are left out, and `Task.left_out`
+    says so. The target may be unlabelled; then the classes are the source's.
 
     Args:
         source: a labelled domain.
         target: a domain with samples of the same kind and size.
         name: the task's name; by default both domains' names with a "2" in between.
+        class_rule: "source" keeps the source's classes, "shared" those that have samples in both.
+        test: samples that the result is judged by instead of the target's.
 
     >>> from equida.data import array_domain
-    >>> shop = array_domain(np.zeros((2, 3)), ["bike", "mug"], name="shop")
-    >>> desk = array_domain(np.zeros((1, 3)), ["Mug"], name="desk")
+    >>> shop = array_domain(np.zeros((3, 3)), ["bike", "mug", "pen"], name="shop")
+    >>> desk = array_domain(np.zeros((3, 3)), ["Mug", "Pen", "cat"], name="desk")
     >>> make_task(shop, desk).target.labels
-    array([1])
+    array([1, 2])
+    >>> make_task(shop, desk, class_rule="shared").classes
+    ('mug', 'pen')
     """
     if source.labels is None:
         raise InputError(
@@ -62,24 +88,79 @@ def make_task(source: Domain, target: Domain, *, name: str | None = None) -> Tas
             f"source {source.name} has one class, {source.classes[0]!r}; expected at least two, to"
             " be told apart"
         )
-    for domain in (source, target):
+    targets = [target] if test is None else [target, test]
+    for domain in (source, *targets):
         check_class_names(domain.classes, domain.name)
         _check_labels(domain)
-    if len(source) == 0 or len(target) == 0:
-        empty = source if len(source) == 0 else target
-        raise InputError(f"{empty.name} has no samples; expected at least one")
-    if _sample_shape(source) != _sample_shape(target):
-        raise InputError(
-            f"source {source.name} holds {_sample_shape(source)} and target {target.name}"
-            f" {_sample_shape(target)}; expected samples of one kind and size"
-        )
+        if len(domain) == 0:
+            raise InputError(f"{domain.name} has no samples; expected at least one")
+        if _sample_shape(source) != _sample_shape(domain):
+            raise InputError(
+                f"source {source.name} holds {_sample_shape(source)} and target {domain.name}"
+                f" {_sample_shape(domain)}; expected samples of one kind and size"
+            )
+    classes = _task_classes(source, targets, class_rule)
+    kept = [of_classes(domain, classes) for domain in (source, *targets)]
     return Task(
         printable(name or f"{source.name}2{target.name}"),
-        source,
-        _aligned(target, source),
-        source.classes,
-        _respelled(target, source),
+        kept[0],
+        kept[1],
+        classes,
+        _respelled(target, classes),
+        None if test is None else kept[2],
+        _left_out((source, target), kept, classes, class_rule),
     )
+
+
+def _task_classes(source: Domain, targets: Sequence[Domain], rule: ClassRule) -> tuple[str, ...]:
+    """The source's classes, or those of them that both sides have samples of."""
+    labelled = [domain for domain in targets if domain.labels is not None]
+    if not labelled:
+        return source.classes
+    theirs = {class_key(name) for domain in labelled for name in present_classes(domain)}
+    mine = source.classes if rule == "source" else present_classes(source)
+    shared = [name for name in mine if class_key(name) in theirs]
+    if not shared or (len(shared) == 1 and rule == "shared"):
+        raise InputError(_too_few_shared(labelled[0], source, shared))
+    return source.classes if rule == "source" else tuple(shared)
+
+
+def present_classes(domain: Domain) -> list[str]:
+    """The classes that a labelled domain has samples of, in the order of its class list."""
+    return [domain.classes[number] for number in np.flatnonzero(domain.class_counts())]
+
+
+def of_classes(domain: Domain, classes: tuple[str, ...]) -> Domain:
+    """The samples of these classes, labelled by them."""
+    if domain.labels is None or domain.classes == classes:
+        return domain.relabel(classes, domain.labels)
+    numbers = {class_key(name): number for number, name in enumerate(classes)}
+    order = np.array([numbers.get(class_key(name), -1) for name in domain.classes], np.int64)
+    labels = order[domain.labels]
+    kept = labels >= 0
+    if kept.all():
+        return domain.relabel(classes, labels)
+    return domain.select(kept).relabel(classes, labels[kept])
+
+
+def _left_out(
+    given: Sequence[Domain], kept: Sequence[Domain], classes: tuple[str, ...], rule: ClassRule
+) -> str:
+    """What the task has not taken from its domains, in one line; "" where it has taken all."""
+    known, parts = set(map(class_key, classes)), []
+    for role, before, after in zip(("source", "target"), given, kept, strict=False):
+        if len(before) == len(after):
+            continue
+        gone = [name for name in present_classes(before) if class_key(name) not in known]
+        named = ", ".join(map(repr, gone[:3])) + (", ..." if len(gone) > 3 else "")
+        parts.append(
+            f"{len(before) - len(after):,} of {len(before):,} samples of {role} {before.name}, of"
+            f" {len(gone)} classes that are not used ({named})"
+        )
+    if not parts:
+        return ""
+    which = "the source's" if rule == "source" else "those that both domains have"
+    return f"{len(classes)} classes, {which}; left out: {'; '.join(parts)}"
 
 
 def _check_labels(domain: Domain) -> None:
@@ -96,12 +177,12 @@ def _check_labels(domain: Domain) -> None:
         )
 
 
-def _respelled(target: Domain, source: Domain) -> tuple[tuple[str, str], ...]:
+def _respelled(target: Domain, classes: Sequence[str]) -> tuple[tuple[str, str], ...]:
     if target.labels is None:
         return ()
-    known = {class_key(name): name for name in source.classes}
-    found = [target.classes[label] for label in np.unique(target.labels)]
-    return tuple((name, known[class_key(name)]) for name in found if known[class_key(name)] != name)
+    known = {class_key(name): name for name in classes}
+    pairs = [(name, known.get(class_key(name), name)) for name in present_classes(target)]
+    return tuple(pair for pair in pairs if pair[0] != pair[1])
 
 
 def _sample_shape(domain: Domain) -> str:
@@ -111,30 +192,16 @@ def _sample_shape(domain: Domain) -> str:
     return "images"
 
 
-def _aligned(target: Domain, source: Domain) -> Domain:
-    if target.labels is None:
-        return target.relabel(source.classes, None)
-    numbers = {class_key(known): number for number, known in enumerate(source.classes)}
-    present = np.unique(target.labels)
-    unknown = [
-        target.classes[label]
-        for label in present
-        if class_key(target.classes[label]) not in numbers
-    ]
-    if unknown:
-        raise InputError(_unknown(target, source, unknown))
-    order = np.full(len(target.classes), -1, np.int64)
-    for label in present:
-        order[label] = numbers[class_key(target.classes[label])]
-    return target.relabel(source.classes, order[target.labels])
-
-
-def _unknown(target: Domain, source: Domain, unknown: list[str]) -> str:
-    named = ", ".join(map(repr, unknown[:5])) + (" ..." if len(unknown) > 5 else "")
-    hint = "rename or remove them, or use it unlabelled with --ignore-target-labels"
-    if isinstance(target, ImageDomain) and len(target.classes) == len(unknown) == 1:
-        hint = f"if it is unlabelled, give the images' own folder, {target.root / unknown[0]}"
+def _too_few_shared(target: Domain, source: Domain, shared: Sequence[str]) -> str:
+    found = present_classes(target)
+    named = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
+    hint = "rename its classes, or use it unlabelled with --ignore-target-labels"
+    if isinstance(target, ImageDomain) and len(target.classes) == len(found) == 1 and not shared:
+        hint = f"if it is unlabelled, give the images' own folder, {target.root / found[0]}"
+    elif shared:
+        hint = "expected at least two, or --classes source to keep the source's"
     return (
-        f"target {target.name} has {len(unknown)} classes that source {source.name} lacks: {named};"
-        f" {hint} (the source has {len(source.classes)}, such as {source.classes[0]!r})"
+        f"target {target.name} has {len(found)} classes ({named}), and {len(shared)} of them are"
+        f" classes of source {source.name}; {hint} (the source has {len(source.classes)}, such as"
+        f" {source.classes[0]!r})"
     )

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from equida.data import DataSpec
-from equida.data.benchmarks import benchmark
+from equida.data import Benchmark, DataSpec
+from equida.data.benchmarks import benchmark as find_data_set
+from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.methods import METHODS, STANDARD, split_name
 from equida.runs.entry import Entry
 from equida.runs.variant import Variant, parameter_title
 from equida.training.config import RunConfig
+from equida.training.plan import benchmark_spec
 from equida.training.recipe import recipe
 
 
@@ -22,7 +24,8 @@ from equida.training.recipe import recipe
 class Grid:
     """Variants of methods x tasks x seeds, on one network and one recipe."""
 
-    benchmark: str
+    benchmark: str | Benchmark
+    """The data set, by its registered name or itself."""
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -30,7 +33,7 @@ class Grid:
     """The recipe's name; some tasks have learning rates of their own in it."""
     recipe_changes: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
-    """Folder or feature file of the benchmark."""
+    """Folder or feature file of the data set."""
     backbone: str = "none"
     weights: str | None = None
     weights_sha256: str = ""
@@ -40,6 +43,8 @@ class Grid:
     skip_unreadable: bool = False
     data_sha256: str = ""
     """Digest of the data, so that other data in the same place are other runs."""
+    classes: ClassRule = "shared"
+    """Which classes a task has where the domains' differ."""
     source_shares: str = ""
     """What the source's classes are cut down to (see `data.shares`)."""
     target_shares: str = ""
@@ -47,15 +52,21 @@ class Grid:
     lists: str | None = None
     """Folder of the image lists that choose the benchmark's samples."""
 
+    @property
+    def data_set(self) -> Benchmark:
+        """The data set, registered or found on disk."""
+        return find_data_set(self.benchmark)
+
     def data_spec(self, task: str) -> DataSpec:
         """The data of one of its tasks."""
-        source, target = benchmark(self.benchmark).task(task)
-        return DataSpec(
+        source, target = self.data_set.task(task)
+        return benchmark_spec(
+            self.data_set,
             source.key,
             target.key,
-            self.benchmark,
             self.data,
-            self.skip_unreadable,
+            self.classes,
+            skip_unreadable=self.skip_unreadable,
             source_shares=self.source_shares,
             target_shares=self.target_shares,
             lists=self.lists,
@@ -96,7 +107,7 @@ def _planned(grid: Grid, variant: Variant, task: str, seed: int, root: Path) -> 
     changes = {**grid.recipe_changes, **variant.recipe}
     config = RunConfig(
         variant.method,
-        recipe(grid.recipe, changes, benchmark=grid.benchmark, task=task),
+        recipe(grid.recipe, changes, benchmark=grid.data_set.registered_name, task=task),
         grid.data_spec(task),
         overrides=dict(variant.overrides),
         backbone=grid.backbone,
@@ -117,7 +128,13 @@ def folder_name(config: RunConfig, variant: Variant) -> str:
     task = f"{config.task.source}2{config.task.target}"
     # As nothing but the changed values, so that a name does not depend on how a run was asked for.
     values = parameter_title({**variant.overrides, **variant.recipe})
-    words = [str(config.benchmark), task, config.task.protocol, variant.method, values]
+    words = [
+        config.data_set.name if config.data_set else "",
+        task,
+        config.task.protocol,
+        variant.method,
+        values,
+    ]
     words.append(f"seed{config.seed}")
     readable = "-".join(word.strip(" ()").replace(", ", "-") for word in words if word)
     safe = "".join(c if c.isalnum() or c in "-_+.=" else "_" for c in readable)
@@ -132,14 +149,14 @@ def fingerprint(config: RunConfig) -> str:
     change, or a grid would be done again after an update.
     """
     assert config.task is not None
-    task = config.task
+    task = dataclasses.replace(config.task, own=None)
     if config.data_sha256:
         task = dataclasses.replace(task, data=None, lists=None)
     origin = config.feature_origin
     identity = {
         "method": config.method,
         "recipe": dataclasses.asdict(config.recipe),
-        "task": task.identity(),
+        "task": task.identity() | _own_identity(config),
         "overrides": dict(config.overrides),
         "backbone": config.backbone,
         "weights": None if config.weights_sha256 else config.weights,
@@ -152,6 +169,17 @@ def fingerprint(config: RunConfig) -> str:
     }
     line = json.dumps(identity, sort_keys=True)
     return hashlib.sha256(line.encode()).hexdigest()[:10]
+
+
+def _own_identity(config: RunConfig) -> dict[str, Any]:
+    """What a result depends on of a user's data set, besides the data themselves."""
+    assert config.task is not None
+    own = config.task.own
+    if own is None:
+        return {}
+    pair = [own.domain(key) for key in (config.task.source, config.task.target)]
+    samples = [[domain.place, domain.test] for domain in pair]
+    return {"own": {"classes": own.classes, "metric": own.metric, "samples": samples}}
 
 
 def chosen_methods(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -168,9 +196,9 @@ def chosen_methods(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def chosen_tasks(given: str | Sequence[str], name: str) -> tuple[str, ...]:
-    """The tasks of a benchmark that are named, all of them without a name; in its order."""
-    chosen = benchmark(name)
+def chosen_tasks(given: str | Sequence[str], name: str | Benchmark) -> tuple[str, ...]:
+    """The tasks of a data set that are named, all of them without a name; in its order."""
+    chosen = find_data_set(name)
     words = [word for word in (given.split(",") if isinstance(given, str) else given) if word]
     if not words:
         return chosen.tasks

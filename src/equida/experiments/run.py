@@ -1,5 +1,6 @@
 """A comparison from start to end: which runs it has, the features they need, and its table."""
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,8 @@ from typing import Any
 from equida import plugins
 from equida.data import ArrayDomain, Benchmark, Task, benchmark
 from equida.data.feature_file import FeatureOrigin, feature_origin
-from equida.data.open import DataPlaces, DataSpec, data_sha256, open_task
+from equida.data.open import DataPlaces, OpenedTask, data_sha256, open_task
+from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.experiments.execute import GridResults, Workers, dask_address, do_runs
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
@@ -21,7 +23,7 @@ from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractionOptions,
     FeatureExtractor,
-    image_domains,
+    data_set_images,
 )
 from equida.progress import Bar, duration
 from equida.runs.entry import check_selection
@@ -31,7 +33,14 @@ from equida.runs.table import Reference, Table, make_table
 from equida.training.build import SeededBackbone, row_shape
 from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
-from equida.training.plan import Remarks, chosen_lists, chosen_shares, default_backbone
+from equida.training.plan import (
+    Remarks,
+    benchmark_spec,
+    chosen_lists,
+    chosen_shares,
+    default_backbone,
+    spec_origin,
+)
 from equida.training.recipe import default_recipe, recipe
 
 Sweeps = Mapping[str, Sequence[Any]] | Sequence[str]
@@ -42,7 +51,8 @@ Sweeps = Mapping[str, Sequence[Any]] | Sequence[str]
 class BenchRequest:
     """What somebody asks for, in Python or on the command line; the flags have the same names."""
 
-    dataset: str
+    dataset: str | Benchmark
+    """A registered name, the path of a data set, or a data set itself."""
     out: Path
     """Folder of the runs and of the table's files."""
     data: str | None = None
@@ -71,6 +81,8 @@ class BenchRequest:
     """The same for the target, by its labels."""
     lists: str | None = None
     """Folder of the image lists of a data set that chooses its samples by lists."""
+    classes: ClassRule = "shared"
+    """Which classes a task has where the domains' differ."""
 
 
 def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | None = None) -> Table:
@@ -100,7 +112,7 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     def table() -> Table:
         return make_table(
             results.entries,
-            benchmark=grid.benchmark,
+            benchmark=grid.data_set,
             tasks=grid.tasks,
             seeds=grid.seeds,
             select=request.select,
@@ -123,8 +135,9 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
 def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     """The runs that are asked for; features are computed here if they are wanted."""
     chosen = benchmark(request.dataset)
-    tasks = chosen_tasks(request.tasks, chosen.name)
-    rows = variants(chosen_methods(request.methods), sweeps(request.sweep), chosen.name)
+    tasks = chosen_tasks(request.tasks, chosen)
+    name = chosen.registered_name
+    rows = variants(chosen_methods(request.methods), sweeps(request.sweep), name)
     seeds = chosen_seeds(request.seeds)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
@@ -133,7 +146,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     found = _network(request, chosen, tasks, choice, remarks)
     weights = os.path.abspath(request.weights) if request.weights else None
     return Grid(
-        chosen.name,
+        chosen,
         tuple(rows),
         tasks,
         seeds,
@@ -146,6 +159,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
         found.origin,
         request.skip_unreadable,
         found.digest,
+        request.classes,
         **choice,
     )
 
@@ -180,22 +194,41 @@ def _network(
 ) -> _Network:
     if request.weights and not Path(request.weights).is_file():
         raise InputError(f"--weights {request.weights} does not exist; expected a file")
-    data = os.path.abspath(request.data) if request.data else None
-    source, target = (domain.key for domain in chosen.task(tasks[0]))
-    spec = DataSpec(source, target, chosen.name, data, request.skip_unreadable, **choice)
-    opened = open_task(spec)
-    task = opened.task
-    backbone = request.backbone or default_backbone(task, chosen.name, request.features)
+    opened = _open_tasks(request, chosen, tasks, choice, remarks)
+    task, data = opened.task, opened.spec.data
+    backbone = request.backbone or default_backbone(task, chosen, request.features)
     if isinstance(task.target, ArrayDomain):
         if backbone != "none" and len(row_shape(task.target) or ()) == 1:
             raise InputError(f"--backbone is {backbone!r}, but {data} holds features; leave it out")
-        return _Network(data, backbone, feature_origin(data) if data else None, opened.digest)
+        return _Network(data, backbone, spec_origin(opened.spec), opened.digest)
     if request.features:
         file = _write_features(request, chosen, backbone, opened.places, remarks)
-        digest = data_sha256(DataSpec("", "", chosen.name, file, lists=choice["lists"]))
+        digest = data_sha256(dataclasses.replace(opened.spec, data=file))
         return _Network(file, "none", feature_origin(file), digest)
     _advise(request, task, backbone, remarks)
     return _Network(data, backbone, None, opened.digest)
+
+
+def _open_tasks(
+    request: BenchRequest,
+    chosen: Benchmark,
+    tasks: Sequence[str],
+    shares: Mapping[str, Any],
+    remarks: Remarks,
+) -> OpenedTask:
+    """The first task. Of a user's data set all are opened, and what they leave out is told.
+
+    The domains of a registered data set have one class list, so there one task stands for all.
+    """
+    places, opened = DataPlaces(), []
+    for task in tasks if chosen.own else tasks[:1]:
+        source, target = (domain.key for domain in chosen.task(task))
+        further = {"skip_unreadable": request.skip_unreadable, **shares}
+        spec = benchmark_spec(chosen, source, target, request.data, request.classes, **further)
+        opened.append(open_task(spec, places=places))
+        if opened[-1].task.left_out:
+            remarks.say(f"{task}: {opened[-1].task.left_out}")
+    return opened[0]
 
 
 def _write_features(
@@ -209,7 +242,8 @@ def _write_features(
             f"{file} holds features of {made.backbone}, and the runs there are on them;"
             f" choose another --out for {backbone}"
         )
-    domains = image_domains(chosen.name, places[os.path.abspath(str(request.data))], ())
+    place = places[os.path.abspath(request.data or chosen.root)]
+    domains = data_set_images(chosen, place)
     remarks.say(f"features of {sum(map(len, domains)):,} images with {backbone}: {file}")
     extractor = FeatureExtractor(backbone, Path(request.weights) if request.weights else None)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)

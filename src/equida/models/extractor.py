@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from equida.data import Domain, benchmark, load_domain, open_domain
+from equida.data import Benchmark, Domain, benchmark, load_domain, open_domain
 from equida.data.batches import FileSamples, Samples
+from equida.data.discover import is_benchmark
 from equida.data.domain import ArrayDomain
 from equida.data.feature_cache import (
     Dtype,
@@ -205,19 +206,34 @@ def image_domains(
         data: the folder of the data set.
         only: which domains; () for all of them.
     """
-    if os.path.exists(images):
+    if os.path.exists(images) and not is_benchmark(images):
         names: Sequence[str | None] = only or (None,)
         return [image_files(open_domain(images, domain=name)) for name in names]
-    if os.sep in images or images.endswith(".txt"):
+    if not os.path.exists(images) and (os.sep in images or images.endswith(".txt")):
         raise InputError(f"{images}: no such folder or list")
     chosen = benchmark(images)
     if chosen.embedded:
         raise InputError(f"{chosen.name} needs no features: its images are small arrays already")
-    if data is None:
+    if data is None and not chosen.root:
         raise InputError(f"{chosen.name}: say where it is with --data DIR")
+    return data_set_images(chosen, data or Path(chosen.root), only)
+
+
+def data_set_images(
+    chosen: Benchmark, data: Path | FolderTree, only: Sequence[str] = ()
+) -> list[FileSamples]:
+    """The images of a data set: by domain, and those that domains are judged by after them.
+
+    Args:
+        chosen: the data set, registered or found on disk.
+        data: its folder.
+        only: which domains; () for all of them.
+    """
     keys = [chosen.domain(name).key for name in only] or [part.key for part in chosen.domains]
     place = find_data(data)
-    return [image_files(load_domain(chosen, key, place)) for key in keys]
+    domains = [image_files(load_domain(chosen, key, place)) for key in keys]
+    judged = [key for key in keys if chosen.own and chosen.own.domain(key).test]
+    return domains + [image_files(load_domain(chosen, key, place, test=True)) for key in judged]
 
 
 def image_files(domain: Samples) -> FileSamples:

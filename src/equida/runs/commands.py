@@ -31,9 +31,11 @@ def adapt_command(config: RunConfig) -> str | None:
     data = config.task
     words = ["equida", "adapt"]
     words += ["-d", data.benchmark] if data.benchmark else []
+    words += ["-d", data.data or ""] if data.own else []
     words += ["--from", config.from_run] if config.from_run else ["-s", data.source]
     words += ["-t", data.target]
-    words += ["--data", data.data] if data.data else []
+    words += ["--data", data.data] if data.data and not data.own else []
+    words += ["--classes", data.classes] if data.own or data.classes != "source" else []
     words += ["--ignore-target-labels"] if data.ignore_target_labels else []
     words += ["--skip-unreadable"] if data.skip_unreadable else []
     words += ["--lists", data.lists] if data.lists else []

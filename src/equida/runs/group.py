@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from equida.data.benchmarks import BENCHMARKS
+from equida.data.benchmarks import BENCHMARKS, Benchmark
 from equida.runs.entry import SELECTIONS, Entry
 from equida.runs.read import Run
+from equida.runs.table import OWN_DATA
 from equida.runs.variant import Variant, changed_hyperparameters, hyperparameters, rank
 from equida.training.config import RunConfig
 from equida.training.recipe import RECIPES, recipe
 
-OWN_DATA = "own data"
 UNKNOWN = object()
 
 
@@ -34,9 +34,16 @@ class RunGroup:
     @property
     def title(self) -> str:
         """What the data are called, and what was made of them."""
-        known = self.benchmark in BENCHMARKS
-        named = BENCHMARKS[self.benchmark].title if self.benchmark and known else self.benchmark
+        named = self.data_set.title if self.data_set else self.benchmark
         return ", ".join(filter(None, (named or OWN_DATA, self.protocol)))
+
+    @property
+    def data_set(self) -> Benchmark | None:
+        """The data set, registered or the user's own; None for paths, and for an unknown name."""
+        if self.benchmark is not None:
+            return BENCHMARKS.get(self.benchmark)
+        found = [config.data_set for config in self.configs if config.task and config.task.own]
+        return found[0] if found else None
 
     @cached_property
     def finished(self) -> tuple[Entry, ...]:
@@ -106,7 +113,8 @@ class RunGroup:
 
 
 def group_runs(runs: Iterable[Run]) -> list[RunGroup]:
-    """The runs by their data: a benchmark's by the digest of its data, users' own in one group.
+    """The runs by their data: those on a data set by the digest of its data, those on two paths in
+    one group.
 
     Where samples were chosen from the data by a protocol, it belongs to the data.
 
@@ -117,7 +125,8 @@ def group_runs(runs: Iterable[Run]) -> list[RunGroup]:
     groups: dict[tuple[str | None, str, str], list[Run]] = defaultdict(list)
     for run in sorted(runs, key=lambda run: str(run.path)):
         benchmark = run.config.benchmark
-        digest = run.config.data_sha256 if benchmark else ""
+        own = run.config.task is not None and run.config.task.own is not None
+        digest = run.config.data_sha256 if benchmark or own else ""
         groups[benchmark, digest, run.config.protocol].append(run)
     made = [
         RunGroup(name, _entries(name, group), protocol)
@@ -179,8 +188,11 @@ def _entries(benchmark: str | None, runs: Sequence[Run]) -> tuple[Entry, ...]:
         if key not in entries or entries[key].result is None:
             entries[key] = entry
     columns = list(dict.fromkeys(tasks.values()))
-    if benchmark in BENCHMARKS:
-        known = [task for task in BENCHMARKS[str(benchmark)].tasks if task in columns]
+    configs = [run.config for run in runs]
+    own = next((config.data_set for config in configs if config.task and config.task.own), None)
+    data_set = BENCHMARKS.get(benchmark) or own
+    if data_set is not None:
+        known = [task for task in data_set.tasks if task in columns]
         columns = [*known, *(task for task in columns if task not in known)]
 
     def place(entry: Entry) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from equida.runs.entry import Entry, check_selection, selection_phrase
 from equida.runs.variant import Variant, rank
 
 AVERAGE = "Avg"
+OWN_DATA = "own data"
 BEST, SECOND = 1, 2
 ACCURACIES = ("accuracy", "mean_class_accuracy")
 
@@ -192,7 +193,7 @@ class Table:
 def make_table(
     entries: Sequence[Entry],
     *,
-    benchmark: str | None,
+    benchmark: str | Benchmark | None,
     tasks: Sequence[str],
     seeds: Sequence[int],
     select: str = "last",
@@ -207,7 +208,8 @@ def make_table(
 
     Args:
         entries: the runs, and plans of runs, whose variants are the rows.
-        benchmark: whose metric, classes and order of tasks are used; None for users' own data.
+        benchmark: whose metric, classes and order of tasks are used, by its registered name or
+            itself; None for two paths.
         tasks: the columns, unless the benchmark is judged by classes.
         seeds: those that were asked for.
         select: which evaluation of a run counts.
@@ -220,7 +222,7 @@ def make_table(
         rank_within_methods: mark the best among the variants of each method by themselves.
     """
     check_selection(select)
-    data_set = BENCHMARKS.get(benchmark)
+    data_set = benchmark if isinstance(benchmark, Benchmark) else BENCHMARKS.get(benchmark)
     second = _second_accuracy(data_set, bool(protocol))
     columns = _columns(data_set, tasks, second, measures)
     variants = _ordered({entry.variant.key(): entry.variant for entry in entries}, reference)
@@ -236,7 +238,7 @@ def make_table(
             for column in columns
         }
         rows.append(Row(variant, shown, printed))
-    title = data_title or (data_set.title if data_set else str(benchmark))
+    title = data_title or (data_set.title if data_set else str(benchmark or OWN_DATA))
     title += f", {protocol}" if protocol and not data_title else ""
     by_task = data_set is not None and data_set.metric != "accuracy" and not _by_class(data_set)
     measured = "Mean class accuracy" if by_task else "Accuracy"
@@ -247,7 +249,7 @@ def make_table(
         ranked(rows, columns, within_methods=rank_within_methods),
         tuple(seeds),
         select,
-        benchmark,
+        data_set.name if data_set else benchmark if isinstance(benchmark, str) else None,
         tuple(
             _notes(rows, columns, data_set, tasks, second, select, reference, rank_within_methods)
         ),
@@ -335,14 +337,17 @@ def _rounded(cell: Cell, column: Column) -> float | None:
     return None if cell.mean is None else round(cell.mean, column.digits)
 
 
-def heading(task: str) -> str:
-    """A benchmark's task as papers print it; any other by its name.
+def heading(task: str, data_set: Benchmark | None = None) -> str:
+    """A data set's task as papers print it; any other by its name.
 
     >>> heading("Ar2Cl"), heading("mp2k2photos")
     ('Ar→Cl', 'mp2k2photos')
     """
-    known = any(task in BENCHMARKS[name].tasks for name in BENCHMARKS)
-    return task.replace("2", "→", 1) if known else task
+    known = [data_set] if data_set else [BENCHMARKS[name] for name in BENCHMARKS]
+    for each in known:
+        if task in each.tasks:
+            return "→".join(domain.key for domain in each.task(task))
+    return task
 
 
 def _by_class(data_set: Benchmark | None) -> bool:
@@ -367,7 +372,7 @@ def _columns(
     if data_set is not None and _by_class(data_set):
         made = [Column(name, name) for name in (*data_set.display_classes, AVERAGE)]
     else:
-        made = [Column(task, heading(task), entries=task) for task in tasks]
+        made = [Column(task, heading(task, data_set), entries=task) for task in tasks]
         made += [Column(AVERAGE, AVERAGE)] if len(tasks) > 1 else []
     if second is not None:
         made.append(Column(second.title, second.title, figure=second.name))
@@ -381,11 +386,13 @@ def _columns(
 def _class_cells(
     done: Sequence[Entry], data_set: Benchmark, select: str, failed: bool
 ) -> dict[str, Cell]:
-    by_class: dict[str, dict[int, float]] = {name: {} for name in data_set.display_classes}
+    found: dict[str, dict[int, float]] = {name: {} for name in data_set.display_classes}
+    titles = dict(zip(data_set.classes, data_set.display_classes, strict=True))
     for entry in done:
-        for name, value in zip(by_class, entry.class_accuracies(select) or (), strict=False):
-            by_class[name][entry.seed] = value
-    return {name: Cell(values, failed, entries=tuple(done)) for name, values in by_class.items()}
+        names = (entry.result or {}).get("classes", data_set.classes)
+        for name, value in zip(names, entry.class_accuracies(select) or (), strict=False):
+            found[titles.get(name, name)][entry.seed] = value
+    return {name: Cell(values, failed, entries=tuple(done)) for name, values in found.items()}
 
 
 def _cell(values: Mapping[int, float | None], entries: Iterable[Entry], failed: bool) -> Cell:

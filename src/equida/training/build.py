@@ -11,7 +11,6 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from equida.data import ArrayDomain, Domain, Task
-from equida.data.benchmarks import BENCHMARKS
 from equida.data.transforms import Transform, evaluation_transform, train_transform
 from equida.errors import InputError
 from equida.files import file_sha256
@@ -123,7 +122,7 @@ def build(
         _train_transform(backbone, task.source),
         _train_transform(backbone, task.target),
         _eval_transform(backbone, task.target, recipe.ten_crop),
-        BENCHMARKS[config.benchmark].metric if config.benchmark else "accuracy",
+        config.data_set.metric if config.data_set else "accuracy",
         torch.float64 if recipe.precision == "64-true" else torch.float32,
     )
 

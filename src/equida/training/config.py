@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from equida.data.benchmarks import Benchmark
 from equida.data.feature_file import FeatureOrigin
 from equida.data.open import DataSpec
 from equida.errors import InputError, printable
@@ -50,7 +51,13 @@ class RunConfig:
 
     @property
     def benchmark(self) -> str | None:
+        """The registered data set of the run, by name; None for users' own data."""
         return self.task.benchmark if self.task else None
+
+    @property
+    def data_set(self) -> Benchmark | None:
+        """The data set of the run, registered or the user's own; None for two paths."""
+        return self.task.data_set if self.task else None
 
     @property
     def protocol(self) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import logging
 import os
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from equida import plugins
-from equida.data import BENCHMARKS, ArrayDomain, Benchmark, Domain, ImageDomain, Task, benchmark
+from equida.data import ArrayDomain, Benchmark, Domain, ImageDomain, Task, benchmark
 from equida.data.batches import check_size
 from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.layouts import find_choices
 from equida.data.open import DataSpec, open_path, open_task, split_path, task_of
 from equida.data.shares import checked_shares, subsampled
+from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.files import file_sha256
 from equida.models.extractor import (
@@ -98,6 +100,8 @@ class AdaptRequest:
     lists: str | None = None
     """Folder of the image lists of a benchmark that chooses its samples by lists; by default they
     are looked for in `data`."""
+    classes: ClassRule = "shared"
+    """Which classes the task has where the domains' differ."""
 
     @property
     def in_memory(self) -> bool:
@@ -228,14 +232,28 @@ def data_spec(request: AdaptRequest) -> DataSpec:
     if not request.dataset:
         # From the root, so that the run can be done again from any folder.
         source, target = (os.path.abspath(path) if path else "" for path in pair)
-        return DataSpec(source, target, None, None, **further)
+        rule = class_rule(request.classes, further)
+        return DataSpec(source, target, None, None, classes=rule, **further)
     chosen = benchmark(request.dataset)
     source, target = (chosen.domain(name).key if name else "" for name in pair)
     if source == target:
         raise InputError(f"source and target are both {source}; choose two domains")
     data = os.path.abspath(request.data) if request.data else None
-    lists = chosen_lists(chosen, data, request.lists)
-    return DataSpec(source, target, chosen.name, data, **further, lists=lists)
+    further["lists"] = chosen_lists(chosen, data, request.lists)
+    return benchmark_spec(chosen, source, target, data, request.classes, **further)
+
+
+def class_rule(asked: ClassRule, further: Mapping[str, Any]) -> ClassRule:
+    """Which classes a task has; a domain that is cut down to some classes leaves the task its own.
+
+    Args:
+        asked: what the user wants.
+        further: other fields of the `DataSpec`.
+    """
+    if asked not in typing.get_args(ClassRule):
+        known = ", ".join(typing.get_args(ClassRule))
+        raise InputError(f"--classes is {asked!r}; it must be one of {known}")
+    return "source" if further.get("source_shares") or further.get("target_shares") else asked
 
 
 def chosen_lists(chosen: Benchmark, data: str | None, lists: str | None) -> str | None:
@@ -252,12 +270,43 @@ def chosen_shares(request: "SharesRequest") -> dict[str, Any]:
     }
 
 
-def default_backbone(task: Task, dataset: str | None, features: bool) -> str:
+def benchmark_spec(
+    chosen: Benchmark,
+    source: str,
+    target: str,
+    data: str | None,
+    classes: ClassRule,
+    **further: Any,
+) -> DataSpec:
+    """Two domains of a data set, registered or found on disk.
+
+    Args:
+        chosen: the data set.
+        source: the source's key.
+        target: the target's key.
+        data: the folder or file of a registered data set, or a feature file of a found one.
+        classes: which classes a task has; registered data sets have one class list.
+        **further: other fields of the `DataSpec`.
+    """
+    place = os.path.abspath(data) if data else (chosen.root or None)
+    rule = class_rule(classes, further)
+    return DataSpec(
+        source,
+        target,
+        chosen.registered_name,
+        place,
+        classes=rule if chosen.own else "source",
+        own=chosen.own,
+        **further,
+    )
+
+
+def default_backbone(task: Task, data_set: Benchmark | None, features: bool) -> str:
     """The backbone for a task where the user chooses none.
 
     Args:
         task: rows need none, and small images as arrays take LeNet.
-        dataset: a benchmark has the backbone that papers use for it.
+        data_set: a benchmark has the backbone that papers use for it.
         features: features are computed with a network that is quick on a CPU.
     """
     shape = row_shape(task.target)
@@ -265,14 +314,15 @@ def default_backbone(task: Task, dataset: str | None, features: bool) -> str:
         return "none" if len(shape) == 1 else "lenet"
     if features:
         return DEFAULT_BACKBONE
-    known = BENCHMARKS.get(dataset)
-    return (known and known.backbone) or DEFAULT_BACKBONE
+    return (data_set and data_set.backbone) or DEFAULT_BACKBONE
 
 
 def default_folder(opened: _Opened, request: AdaptRequest) -> Path:
     """A folder below runs/ whose name says what the run is."""
     protocol = opened.spec.protocol if opened.spec else ""
-    words = [request.dataset, opened.task.name, protocol, request.method, f"seed{request.seed}"]
+    data_set = opened.spec.data_set if opened.spec else None
+    dataset = data_set.name if data_set else ""
+    words = [dataset, opened.task.name, protocol, request.method, f"seed{request.seed}"]
     # Data in memory have no names that would tell one call from the next.
     words += [opened.sha256[:8]] if opened.spec is None else []
     name = "-".join(word for word in words if word)
@@ -397,6 +447,8 @@ def _open(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks) -> _Op
     if spec is not None:
         opened = open_task(spec, classes)
         task, left_out, sha256 = opened.task, opened.left_out, opened.digest
+        if not task.left_out:  # the record names no rule that was not needed
+            spec = dataclasses.replace(spec, classes="source")
     else:
         task, left_out = _open_memory(request, classes)
         sha256 = domains_sha256(None if request.from_run else task.source, task.target)
@@ -408,6 +460,8 @@ def _open(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks) -> _Op
             f"target {task.target.name} writes {len(task.respelled)} classes otherwise than the"
             f" source, such as {name!r} for {other!r}; they are taken for the same"
         )
+    if task.left_out:
+        remarks.say(task.left_out)
     if not request.from_run and (absent := task.absent_classes()):
         remarks.say(
             f"source {task.source.name} has no sample of {len(absent)} of its {len(task.classes)}"
@@ -434,7 +488,13 @@ def _open_memory(
     target = subsampled(target, shares["target_shares"], "target")
     if request.ignore_target_labels:
         target = target.relabel((), None)
-    return task_of(source, target, classes=classes or (), skip_unreadable=request.skip_unreadable)
+    return task_of(
+        source,
+        target,
+        classes=classes or (),
+        class_rule=class_rule(request.classes, shares),
+        skip_unreadable=request.skip_unreadable,
+    )
 
 
 def _backbone(request: AdaptRequest, opened: _Opened, previous: RunConfig | None) -> str:
@@ -443,8 +503,8 @@ def _backbone(request: AdaptRequest, opened: _Opened, previous: RunConfig | None
         images = row_shape(opened.task.target) is None
         origin = previous.feature_origin if images else None
         return origin.backbone if origin else previous.backbone
-    dataset = opened.spec.benchmark if opened.spec else None
-    return request.backbone or default_backbone(opened.task, dataset, request.features)
+    data_set = opened.spec.data_set if opened.spec else None
+    return request.backbone or default_backbone(opened.task, data_set, request.features)
 
 
 def _check_features(request: AdaptRequest, images: bool, previous: RunConfig | None) -> None:
@@ -476,7 +536,7 @@ def _plan_on_features(
     spec = _write_features(request, opened, backbone, folder, remarks)
     classes = classes_of(Path(request.from_run)) if request.from_run else None
     task = open_task(spec, classes).task
-    origin = _feature_file_origin(spec)
+    origin = spec_origin(spec)
     _check_origin(request, previous, origin)
     name, recipe = _recipe(request, spec, opened.task.name, "none", previous)
     config = RunConfig(
@@ -503,10 +563,11 @@ def _write_features(
     RunFolder(folder)
     extractor = FeatureExtractor(backbone, Path(request.weights) if request.weights else None)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
-    domains = list(dict.fromkeys((opened.task.source, opened.task.target)))
-    dataset = opened.spec.benchmark if opened.spec else None
-    # The domains of a benchmark have names of their own; two folders may have the same name.
-    groups = [domains] if dataset else [[domain] for domain in domains]
+    task = opened.task
+    domains = list(dict.fromkeys((task.source, task.target, task.judged)))
+    of_data_set = opened.spec is not None and opened.spec.data_set is not None
+    # The domains of a data set have names of their own; two folders may have the same name.
+    groups = [domains] if of_data_set else [[domain] for domain in domains]
     files: list[str] = []
     for group in groups:
         file = (folder / f"features-{len(files)}.safetensors").absolute()
@@ -517,22 +578,33 @@ def _write_features(
         with Bar(remarks.mode, unit="images") as bar:
             extractor.extract([image_files(domain) for domain in group], file, options, bar)
         files.append(str(file))
-    if dataset and opened.spec:
-        pair = (opened.spec.source, opened.spec.target)
-        return DataSpec(*pair, dataset, files[0], lists=opened.spec.lists)
+    if of_data_set and opened.spec:
+        # The features are of the task's own classes already.
+        return dataclasses.replace(
+            opened.spec,
+            data=files[0],
+            skip_unreadable=False,
+            ignore_target_labels=False,
+            source_shares="",
+            target_shares="",
+        )
     return DataSpec(files[0] if len(files) == 2 else "", files[-1])
 
 
 def _origin(opened: _Opened) -> FeatureOrigin | None:
     """The network that computed the rows of a task, where that is known."""
     if opened.spec is not None:
-        return _feature_file_origin(opened.spec)
+        return spec_origin(opened.spec)
     target = opened.task.target
     return target.origin if isinstance(target, ExtractedDomain) else None
 
 
-def _feature_file_origin(spec: DataSpec) -> FeatureOrigin | None:
-    return feature_origin(Path(spec.data) if spec.data else split_path(spec.target)[0])
+def spec_origin(spec: DataSpec) -> FeatureOrigin | None:
+    """The network that computed the features that a task is read from, where that is known."""
+    file = spec.data or spec.target
+    if spec.own and spec.data and os.path.isdir(spec.data):
+        file = os.path.join(spec.data, spec.own.domain(spec.target).place)
+    return feature_origin(split_path(file)[0])
 
 
 def _check_origin(

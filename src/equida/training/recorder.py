@@ -180,7 +180,7 @@ class Recorder:
         )
 
     def _evaluate(self, done: int) -> None:
-        self.predictions = self._predict("target", self.task.target)
+        self.predictions = self._predict("target", self.task.judged)
         held_out = self.built.held_out
         source = None if held_out is None else self._predict("source", held_out)
         if not bool(self.predictions.log_probs.isfinite().all()):
@@ -234,7 +234,7 @@ class Recorder:
             assert best is not None, "the last step is evaluated, so that something was picked"
             self.built.load_state(best)
             self.predictions = None
-        predictions = self.predictions or self._predict("target", self.task.target)
+        predictions = self.predictions or self._predict("target", self.task.judged)
         result: dict[str, Any] = {
             "schema": SCHEMA,
             "task": self.task.name,
@@ -261,7 +261,7 @@ class Recorder:
     def _write(
         self, folder: RunFolder, predictions: DomainPredictions, result: dict[str, Any]
     ) -> None:
-        target, labels = self.task.target, predictions.labels
+        target, labels = self.task.judged, predictions.labels
         assert labels is not None, "a domain has labels, of -1 where they are unknown"
         folder.save_tensors("model.safetensors", self.built.state())
         folder.save_tensors(

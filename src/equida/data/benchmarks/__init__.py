@@ -10,13 +10,10 @@ from equida.data.benchmarks import office31, office_home, office_home_rsut, visd
 # isort: on
 
 from equida.data.benchmarks.base import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark
-from equida.data.benchmarks.own import OwnBenchmark, OwnDomain
 
 __all__ = [
     "BENCHMARKS",
     "Benchmark",
     "BenchmarkDomain",
-    "OwnBenchmark",
-    "OwnDomain",
     "benchmark",
 ]

@@ -1,8 +1,10 @@
 """What is known of a data set, and the registry of data sets."""
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equida.data.domain import Domain
@@ -11,7 +13,7 @@ from equida.errors import InputError
 from equida.registry import Registry
 
 if TYPE_CHECKING:
-    from equida.data.benchmarks.own import OwnBenchmark
+    from equida.data.own import OwnBenchmark
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class Benchmark:
     """Learning rates of the paper's recipe by task, where they differ from the recipe's own."""
     own: "OwnBenchmark | None" = None
     """What a run's record keeps of a data set that was found on disk; None for registered ones."""
+    root: str = ""
+    """The folder or file of a data set that was found on disk."""
 
     @property
     def registered_name(self) -> str | None:
@@ -102,9 +106,9 @@ class Benchmark:
 
     def domain(self, name: str) -> BenchmarkDomain:
         """The domain that goes by `name`: "A", "amazon", "Amazon", ..."""
-        found = [domain for domain in self.domains if domain.goes_by(name)]
-        if found:
-            return found[0]
+        found = self._find(name)
+        if found is not None:
+            return found
         known = ", ".join(f"{domain.key} ({domain.title})" for domain in self.domains)
         raise InputError(f"{self.name} has no domain {name!r}; it has {known}")
 
@@ -112,10 +116,14 @@ class Benchmark:
         """Source and target of a task: "A2W", "amazon2webcam", "A->W", "A → W"."""
         for cut in re.finditer(r"\s*(?:2|->|→|:|_to_)\s*", name):
             source, target = name[: cut.start()], name[cut.end() :]
-            pair = [d for side in (source, target) for d in self.domains if d.goes_by(side)]
-            if len(pair) == 2 and pair[0] is not pair[1]:
+            pair = self._find(source), self._find(target)
+            if pair[0] is not None and pair[1] is not None and pair[0] is not pair[1]:
                 return pair[0], pair[1]
         raise InputError(f"{self.name} has no task {name!r}; it has {', '.join(self.tasks)}")
+
+    def _find(self, name: str) -> BenchmarkDomain | None:
+        exact = [domain for domain in self.domains if domain.key == name]
+        return next(iter(exact + [domain for domain in self.domains if domain.goes_by(name)]), None)
 
 
 BENCHMARKS: Registry[Benchmark] = Registry("data set")
@@ -126,19 +134,27 @@ def register(entry: Benchmark) -> None:
     BENCHMARKS.add(entry.name, entry)
 
 
-def benchmark(name: str | Benchmark) -> Benchmark:
-    """The data set called `name`, in any of its spellings.
+def benchmark(name: str | Path | Benchmark) -> Benchmark:
+    """The data set called `name`, in any of its spellings, or the one that is found at that path.
+
+    A registered name comes first; "./office31" is always a path.
 
     >>> benchmark("Office-Home").name
     'office_home'
     """
     if isinstance(name, Benchmark):
         return name
-    for known in BENCHMARKS:
+    text = os.fspath(name)
+    for known in BENCHMARKS if isinstance(name, str) else ():
         entry = BENCHMARKS[known]
-        if _spelled(name) in map(_spelled, (entry.name, entry.title, *entry.aliases)):
+        if any(same_name(text, other) for other in (entry.name, entry.title, *entry.aliases)):
             return entry
-    return BENCHMARKS[name]
+    if not isinstance(name, str) or os.sep in text or os.path.exists(os.path.expanduser(text)):
+        # Imported late: it looks at the disk with everything that is built on this module.
+        from equida.data.discover import find_benchmark
+
+        return find_benchmark(text)
+    return BENCHMARKS[text]
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -158,6 +174,15 @@ def all_pairs(*keys: str) -> tuple[str, ...]:
     ('M2U', 'U2M')
     """
     return tuple(f"{source}2{target}" for source in keys for target in keys if source != target)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names differ at most in case, spaces, "-" and "_".
+
+    >>> same_name("Office-Home", "office_home")
+    True
+    """
+    return _spelled(one) == _spelled(other)
 
 
 def _spelled(name: str) -> str:

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from equida.data.benchmarks import BENCHMARKS
 from equida.runs.entry import Entry
 from equida.runs.group import RunGroup, group_runs
 from equida.runs.read import Run
@@ -57,7 +56,7 @@ class ShownGroup:
         """The results by task or by class, of the steps that a selection picks."""
         return make_table(
             self.runs.of(self.variants),
-            benchmark=self.runs.benchmark,
+            benchmark=self.runs.data_set,
             tasks=self.tasks,
             seeds=self.runs.seeds,
             select=select,
@@ -69,8 +68,8 @@ class ShownGroup:
 
     def mean_accuracy(self, variant: Variant, select: str) -> Cell:
         """The accuracy over all tasks, by seed."""
-        data_set = BENCHMARKS.get(self.runs.benchmark)
-        return row_cells(self.runs.of([variant]), data_set, self.tasks, select)[AVERAGE]
+        mine = self.runs.of([variant])
+        return row_cells(mine, self.runs.data_set, self.tasks, select)[AVERAGE]
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,12 @@ class OwnBenchmark:
     tasks: tuple[str, ...]
     metric: str = "accuracy"
 
-    def benchmark(self) -> Benchmark:
-        """The data set in the form that registered ones have."""
+    def benchmark(self, root: str = "") -> Benchmark:
+        """The data set in the form that registered ones have.
+
+        Args:
+            root: where it is, as far as that is known.
+        """
         domains = tuple(
             BenchmarkDomain(domain.key, domain.title, domain.place, per_class=())
             for domain in self.domains
@@ -47,7 +51,7 @@ class OwnBenchmark:
         layout = f"DIR/{{{','.join(domain.place for domain in self.domains)}}}"
         return Benchmark(
             self.name, self.title, (), domains, self.classes, self.tasks, "", "", layout,
-            metric=self.metric, own=self,
+            metric=self.metric, own=self, root=root,
         )  # fmt: skip
 
     def domain(self, key: str) -> OwnDomain:
