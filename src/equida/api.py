@@ -18,6 +18,7 @@ from equida.data.feature_cache import Dtype
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.experiments.run import BenchRequest, Sweeps, run_bench
+from equida.methods import Method, method_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractionOptions,
@@ -49,7 +50,7 @@ def adapt(
     source: DataLike | None,
     target: DataLike,
     *,
-    method: str = "nsm",
+    method: str | type[Method] = "nsm",
     dataset: str | Path | None = None,
     data: str | Path | None = None,
     backbone: str | None = None,
@@ -85,7 +86,8 @@ def adapt(
             its domains), a benchmark's domain, a `Domain`, or a pair (X, y) of arrays. None with
             `from_run`.
         target: the same; also an array X alone. Labels found there are used for evaluation only.
-        method: what is added to source cross-entropy; "a+b" composes two.
+        method: what is added to source cross-entropy; "a+b" composes two, "package.module:Class"
+            and a class mean a method of your own.
         dataset: a benchmark, by name or path, whose domains `source` and `target` name.
         data: the benchmark's folder, or a feature file of it.
         backbone: feature extractor for images; by default the benchmark's, or a small one.
@@ -129,7 +131,7 @@ def adapt(
     request = AdaptRequest(
         source=None if source is None else _domain(source, "source"),
         target=_domain(target, "target"),
-        method=method,
+        method=method_name(method),
         dataset=_text(dataset),
         data=_text(data),
         backbone=backbone,
@@ -253,7 +255,7 @@ def bench(
     dataset: str | Path,
     *,
     data: str | Path | None = None,
-    methods: str | Sequence[str] = "all",
+    methods: str | Sequence[str | type[Method]] = "all",
     tasks: str | Sequence[str] = (),
     seeds: int | Sequence[int] = 3,
     backbone: str | None = None,
@@ -284,8 +286,8 @@ def bench(
             folder of domain folders of class folders, of image lists or of feature files, one
             feature file, or a dataset.toml.
         data: folder or feature file of the benchmark; a path as `dataset` and digits need none.
-        methods: names of methods, "a+b" composes two; "all": the eleven standard systems;
-            "every": all known methods.
+        methods: names of methods or classes of your own, "a+b" composes two; "all": the eleven
+            standard systems; "every": all known methods.
         tasks: such as ["A2W", "D2W"]; all by default.
         seeds: how many seeds, or a list of them.
         backbone: feature extractor for images; by default the benchmark's, with `features` a

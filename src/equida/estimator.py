@@ -25,7 +25,7 @@ from torch import Tensor
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.fields import FieldError
-from equida.methods import check_overrides
+from equida.methods import Method, check_overrides, method_name
 from equida.torch_modes import torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
@@ -54,7 +54,8 @@ class EquidaClassifier(
     by a label-free score of the target predictions instead.
 
     Args:
-        method: a name that `equida list methods` shows, or several with "+" between them.
+        method: a name that `equida list methods` shows, or several with "+" between them; or a
+            method of your own, as its class or as "package.module:Class".
         trade_off: weight of the method's term against source cross-entropy; None: the method's
             default, as for the two that follow.
         r: pressure towards equal class sizes, for methods that have it (nsm, cwsm).
@@ -101,7 +102,7 @@ class EquidaClassifier(
 
     def __init__(
         self,
-        method: str = "nsm",
+        method: str | type[Method] = "nsm",
         *,
         trade_off: float | None = None,
         r: float | None = None,
@@ -176,7 +177,7 @@ class EquidaClassifier(
             except ValueError as error:
                 raise ValueError(f"X_target: {error}") from error
         self.classes_, labels = _classes(y)
-        config = self._config("source_only" if target is None else self.method, overrides)
+        config = self._config("source_only" if target is None else self._method_name(), overrides)
         if target is None and self.method != "source_only":
             warnings.warn(
                 "there are no target rows: the classifier is trained on X and y alone, and nothing "
@@ -213,9 +214,12 @@ class EquidaClassifier(
         named = {name: getattr(self, name) for name in METHOD_PARAMETERS}
         named = {name: value for name, value in named.items() if value is not None}
         overrides = _merged(named, self.method_params, "method_params")
-        if not isinstance(self.method, str):
+        return check_overrides(self._method_name(), overrides)
+
+    def _method_name(self) -> str:
+        if not isinstance(self.method, str | type):
             raise FieldError("method", self.method, "the name of a method, such as 'nsm'")
-        return check_overrides(self.method, overrides)
+        return method_name(self.method)
 
     def _config(self, method: str, overrides: dict[str, Any]) -> RunConfig:
         named = {name: getattr(self, name) for name in RECIPE_PARAMETERS}
@@ -224,7 +228,7 @@ class EquidaClassifier(
         chosen = self.random_state
         if not isinstance(chosen, numbers.Integral):
             chosen = check_random_state(chosen).randint(np.iinfo(np.int32).max)
-        used = overrides if method == self.method else {}
+        used = overrides if method == self._method_name() else {}
         return RunConfig(method, recipe("features", fields), overrides=used, seed=int(chosen))
 
     def _task(self, source: NDArray[Any], labels: NDArray[Any], target: NDArray[Any]) -> Task:

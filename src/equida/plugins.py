@@ -12,11 +12,12 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import logging
 import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,7 @@ from typing import Any
 
 from equida.errors import InputError
 
+LOG = logging.getLogger(__name__)
 FILES = (".pt2", ".onnx", ".pt", ".pth")
 """Endings of files that hold a network: names that end so are those of files."""
 
@@ -90,7 +92,7 @@ def what_runs(name: str) -> str:
     if name.lower().endswith(FILES):
         return f"the network in {os.path.abspath(name)}"
     module, colon, _ = name.partition(":")
-    if not colon or module in ("hf-hub", "local-dir", "transformers", "object"):
+    if not colon:
         return f"the network {name}"
     file = _file_of(module.partition(".")[0])
     return f"the code of {name}" + (f" in {file}" if file else "")
@@ -115,14 +117,24 @@ def load_object(kind: str, name: str) -> Any:
     return found
 
 
+def imported(name: str) -> Any:
+    """The object that `package.module:attribute` names where the module is imported; or None."""
+    module, _, attribute = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 def import_module(kind: str, name: str, module: str) -> ModuleType:
     """The module, imported; the digest of its source is kept as it was then."""
     top = module.partition(".")[0]
-    importlib.invalidate_caches()
     try:
-        if top not in sys.modules and importlib.util.find_spec(top) is None:
-            # At the end, so that no file there takes the place of an installed package.
-            sys.path.extend(f for f in _folders if f not in sys.path and _is_in(top, f))
+        if top not in sys.modules:
+            importlib.invalidate_caches()
+            if importlib.util.find_spec(top) is None:
+                # At the end, so that no file there takes the place of an installed package.
+                sys.path.extend(f for f in _folders if f not in sys.path and _is_in(top, f))
         known = sys.modules.get(module)
         imported = known if known is not None else importlib.import_module(module)
     except Exception as error:  # foreign code may raise anything
@@ -265,3 +277,77 @@ def class_source_sha256(made: type) -> str:
         return hashlib.sha256(inspect.getsource(made).encode()).hexdigest()
     except (OSError, TypeError):
         return ""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Something that an installed package offers by an entry point."""
+
+    name: str
+    entries: tuple[importlib.metadata.EntryPoint, ...]
+    """One, unless several packages offer the same name."""
+
+    @property
+    def source(self) -> str:
+        """The packages that offer it, with their versions."""
+        found = [entry.dist for entry in self.entries if entry.dist is not None]
+        return " and ".join(f"{package.name} {package.version}" for package in found)
+
+    @property
+    def module(self) -> str:
+        return self.entries[0].module
+
+
+@functools.cache
+def offers(group: str) -> dict[str, Offer]:
+    """What installed packages offer in a group of entry points, by name; nothing is imported."""
+    found: dict[str, list[importlib.metadata.EntryPoint]] = {}
+    for entry in importlib.metadata.entry_points(group=group):
+        found.setdefault(entry.name, []).append(entry)
+    return {name: Offer(name, tuple(entries)) for name, entries in sorted(found.items())}
+
+
+def load_offer(kind: str, offer: Offer) -> Any:
+    """The object that an installed package offers.
+
+    Raises:
+        InputError: it cannot be imported, or several packages offer the name.
+    """
+    said = f"{offer.name} of {offer.source}"
+    if len(offer.entries) > 1:
+        raise InputError(
+            f"{kind} {offer.name!r} is offered by {offer.source}; name one of them in full:"
+            f" {' or '.join(entry.value for entry in offer.entries)}"
+        )
+    (entry,) = offer.entries
+    found: Any = import_module(kind, said, entry.module)
+    for part in filter(None, entry.attr.split(".")):
+        found = getattr(found, part, None)
+        if found is None:
+            raise InputError(f"{kind} {said!r}: {entry.module!r} has no {entry.attr!r}")
+    return found
+
+
+def sound_offers(kind: str, group: str) -> Iterator[tuple[str, Any]]:
+    """Everything that installed packages offer in a group; what cannot be imported is warned of."""
+    for name, offer in offers(group).items():
+        try:
+            yield name, load_offer(kind, offer)
+        except InputError as error:
+            LOG.warning("left out: %s", error)
+
+
+def short_name(name: str) -> str:
+    """What stands for a name beside others: `Mine` for `package.module:Mine`."""
+    return name.rpartition(":")[2]
+
+
+def require_importable(names: Iterable[str]) -> None:
+    """Raise InputError for code that other processes cannot import."""
+    for name in names:
+        if name.startswith("__main__:") or "<locals>" in name:
+            raise InputError(
+                f"{short_name(name)!r} is defined in a notebook, a script or a function, which"
+                " other processes cannot import; put it into a module of its own, such as"
+                " my_methods.py, or work in one process (jobs=1, devices=1)"
+            )

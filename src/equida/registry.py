@@ -1,9 +1,10 @@
 """Names for things that can be chosen: methods, recipes, data sets."""
 
 import difflib
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
 
+from equida import plugins
 from equida.errors import InputError
 
 T = TypeVar("T")
@@ -11,6 +12,14 @@ T = TypeVar("T")
 
 class Registry(Generic[T]):
     """A dictionary by name whose failed look-up says what was meant.
+
+    Names that installed plug-ins offer are known too; a plug-in is imported when its name is looked
+    up. So is `package.module:attribute`, where a flag or an argument has named it.
+
+    Args:
+        kind: what messages call an entry.
+        group: the entry points of plug-ins; "": there are none.
+        adopt: makes an entry of the object that a plug-in offers under a name.
 
     >>> methods = Registry[int]("method")
     >>> methods.add("nsm", 1)
@@ -20,33 +29,62 @@ class Registry(Generic[T]):
     equida.errors.InputError: method 'nms' does not exist; did you mean 'nsm'? Known: nsm
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(
+        self, kind: str, group: str = "", adopt: Callable[[str, Any], T] | None = None
+    ) -> None:
         self.kind = kind
+        self.group = group
+        self._adopt = adopt
         self._entries: dict[str, T] = {}
+        self._given: dict[str, Any] = {}
 
-    def add(self, name: str, entry: T) -> T:
-        if name in self._entries:
+    def add(self, name: str, entry: T, *, replace: bool = False) -> T:
+        if name in self._entries and not replace:
             raise ValueError(f"{self.kind} {name!r} is registered twice")
         self._entries[name] = entry
         return entry
 
+    def give(self, name: str, found: Any) -> None:
+        """Know an object from outside by a name that somebody has permitted."""
+        self._given[name] = found
+
     def __getitem__(self, name: str) -> T:
         if name in self._entries:
             return self._entries[name]
-        close = difflib.get_close_matches(name.lower(), self._entries, n=1)
+        if self._adopt is not None and ":" in name:
+            plugins.require_permission(self.kind, name)
+            if name in self._given:
+                return self._adopt(name, self._given[name])
+            return self._adopt(name, plugins.load_object(self.kind, name))
+        if self._adopt is not None and name in self.offers:
+            entry = self._adopt(name, plugins.load_offer(self.kind, self.offers[name]))
+            return self._entries.setdefault(name, entry)
+        close = difflib.get_close_matches(name.lower(), list(self), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
-        known = ", ".join(self._entries)
-        raise InputError(f"{self.kind} {name!r} does not exist{hint} Known: {known}")
+        own = " (or package.module:Class, code of your own)" if self._adopt is not None else ""
+        raise InputError(f"{self.kind} {name!r} does not exist{hint} Known: {', '.join(self)}{own}")
 
     def get(self, name: str | None) -> T | None:
-        """The entry called `name`, or None."""
-        return None if name is None else self._entries.get(name)
+        """The entry called `name`; None where there is none, or where it cannot be had here."""
+        try:
+            return None if name is None else self[name]
+        except InputError:
+            return None
+
+    @property
+    def offers(self) -> dict[str, plugins.Offer]:
+        """What installed plug-ins offer by names that are not taken."""
+        return plugins.offers(self.group) if self.group else {}
+
+    def registered(self) -> dict[str, T]:
+        """What was registered so far, with the plug-ins that have been imported."""
+        return dict(self._entries)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return iter(dict.fromkeys([*self._entries, *self.offers]))
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._entries or name in self.offers

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from equida.fields import FieldSpec, short_text, specs
-from equida.methods import METHODS, default_config, describe, split_name
+from equida.methods import METHODS, default_config, describe, method_name, split_name
 from equida.training.recipe import RECIPES, Recipe, hyperparameter_flag
 
 
@@ -107,7 +107,7 @@ def asked_for(argv: Sequence[str], flag: str, default: str) -> str:
 
 def with_flags(base: type, argv: Sequence[str]) -> type:
     """The verb's dataclass with the flags of the recipe and of the method that the user names."""
-    method = asked_for(argv, "--method", "nsm")
+    method = method_name(asked_for(argv, "--method", "nsm"))
     dataset = asked_for(argv, "--dataset", asked_for(argv, "-d", ""))
     hyper = method_flags(method, dataset or None)
     training = recipe_flags(asked_for(argv, "--recipe", ""))

@@ -39,7 +39,8 @@ class Arguments:
     data: str = ""
     """Folder or feature file of the benchmark."""
     method: str = "nsm"
-    """What is added to source cross-entropy; see `equida list methods`. "a+b" composes two."""
+    """What is added to source cross-entropy; see `equida list methods`. "a+b" composes two;
+    package.module:Class is one of your own (the module is imported)."""
     backbone: str = ""
     """Feature extractor for images; by default the benchmark's, or tf_efficientnet_lite0."""
     weights: str = ""

@@ -43,7 +43,8 @@ class Arguments:
     data: str = ""
     """Folder or feature file of the data set; a path as DATASET and digits need none."""
     methods: str = "all"
-    """Names with commas between them; "a+b" composes two. all: the eleven standard systems; every:
+    """Names with commas between them; "a+b" composes two, package.module:Class is one of your own
+    (the module is imported). all: the eleven standard systems; every:
     all known methods."""
     tasks: str = ""
     """Such as A2W,D2W; all by default."""

@@ -58,6 +58,8 @@ def run(arguments: Arguments) -> int:
         raise InputError(f"WHAT is {arguments.what!r}; it must be one of {known}")
     items, footer = LISTINGS[arguments.what]()
     if arguments.name is not None:
+        if arguments.what == "methods":
+            items = {**items, **_own_methods(arguments.name)}
         # A registry says which name may have been meant.
         known_items: Registry[Item] = Registry(arguments.what.removesuffix("s"))
         for name, item in items.items():
@@ -85,11 +87,46 @@ def _wrapped(name: str, lines: list[str], indent: int) -> list[str]:
     ]
 
 
+def _own_methods(name: str) -> dict[str, Item]:
+    """The parts of a composition that are code of the user's own, `package.module:Class`."""
+    from equida.methods import describe, method_name, outside_code
+
+    method_name(name)  # the user has named it, so it may be imported
+    return {
+        part: _with_origin(_method_item(describe(part)), str(outside_code(part)[0]))
+        for part in name.split("+")
+        if ":" in part
+    }
+
+
+def _with_origin(item: Item, origin: str) -> Item:
+    """The item with a line that says which plug-in it comes from."""
+    line = [f"from {origin}"]
+    facts, details = [*item.facts, *line], [*item.details, *line]
+    return item._replace(facts=facts, details=details, record=item.record | {"from": origin})
+
+
+def _items(registry: Registry[Any], item: Callable[[str], Item]) -> dict[str, Item]:
+    """An item for each name; those of plug-ins say where they come from, or what is wrong."""
+    found = {}
+    for name in registry:
+        offer = registry.offers.get(name)
+        if offer is None:
+            found[name] = item(name)
+            continue
+        try:
+            found[name] = _with_origin(item(name), offer.source)
+        except InputError as error:
+            broken = Item("cannot be used", [str(error)], [str(error)], {"broken": str(error)})
+            found[name] = _with_origin(broken, offer.source)
+    return found
+
+
 def methods() -> Listing:
     from equida.methods import METHODS, describe
 
     return Listing(
-        {name: _method_item(describe(name)) for name in METHODS},
+        _items(METHODS, lambda name: _method_item(describe(name))),
         "Two methods compose with a plus sign, as in cdan+nsm. "
         "`equida list methods NAME` explains one.",
     )
@@ -103,6 +140,7 @@ def _method_item(method: "Description") -> Item:
         f"on {benchmark}: {', '.join(f'{key} {short_text(v)}' for key, v in preset.items())}"
         for benchmark, preset in method.presets.items()
     ]
+    reference = [method.reference] if method.reference else []
     free = ["needs no source data"] if method.source_free else []
     record = dataclasses.asdict(dataclasses.replace(method, presets=dict(method.presets)))
     for field in record["hyperparameters"]:
@@ -110,8 +148,8 @@ def _method_item(method: "Description") -> Item:
             field["range"] = {key: field["range"][key] for key in ("low", "high", "log")}
     return Item(
         method.idea,
-        [*facts, *presets, method.reference],
-        [*filter(None, [method.notes]), *explained, *presets, *free, method.reference],
+        [*facts, *presets, *reference],
+        [*filter(None, [method.notes]), *explained, *presets, *free, *reference],
         record,
     )
 
@@ -150,7 +188,7 @@ def datasets() -> Listing:
     from equida.data import BENCHMARKS
 
     return Listing(
-        {name: _dataset_item(BENCHMARKS[name]) for name in BENCHMARKS},
+        _items(BENCHMARKS, lambda name: _dataset_item(BENCHMARKS[name])),
         "`equida list datasets NAME` says where to get one and its classes; "
         "`equida doctor NAME --data DIR` checks it.",
     )

@@ -50,6 +50,8 @@ def run(arguments: Arguments) -> int:
 
 
 def _print(made: "Repetition") -> int:
+    for changed in made.code:
+        print(changed)
     if made.same:
         print(f"the same: {made.tensors} weight tensors are equal bit for bit")
         return 0

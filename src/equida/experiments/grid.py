@@ -12,12 +12,13 @@ from equida.data import Benchmark, DataSpec
 from equida.data.benchmarks import benchmark as find_data_set
 from equida.data.task import ClassRule
 from equida.errors import InputError
-from equida.methods import METHODS, STANDARD, split_name
+from equida.methods import METHODS, STANDARD, Method, method_name, split_name
 from equida.runs.entry import Entry
 from equida.runs.variant import Variant, parameter_title
 from equida.training.config import RunConfig
 from equida.training.plan import benchmark_spec
 from equida.training.recipe import recipe
+from equida.training.trust import with_plugins
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def _planned(grid: Grid, variant: Variant, task: str, seed: int, root: Path) -> 
         recipe_name=grid.recipe,
         recipe_changes=changes,
     )
+    config = with_plugins(config)
     return PlannedRun(variant, task, seed, config, root / folder_name(config, variant))
 
 
@@ -153,7 +155,7 @@ def fingerprint(config: RunConfig) -> str:
     if config.data_sha256:
         task = dataclasses.replace(task, data=None, lists=None)
     origin = config.feature_origin
-    identity = {
+    identity: dict[str, Any] = {
         "method": config.method,
         "recipe": dataclasses.asdict(config.recipe),
         "task": task.identity() | _own_identity(config),
@@ -167,6 +169,8 @@ def fingerprint(config: RunConfig) -> str:
         "initial": config.from_run,
         "seed": config.seed,
     }
+    if config.plugins:
+        identity["plugins"] = config.plugin_digests()
     line = json.dumps(identity, sort_keys=True)
     return hashlib.sha256(line.encode()).hexdigest()[:10]
 
@@ -182,17 +186,23 @@ def _own_identity(config: RunConfig) -> dict[str, Any]:
     return {"own": {"classes": own.classes, "metric": own.metric, "samples": samples}}
 
 
-def chosen_methods(given: str | Sequence[str]) -> tuple[str, ...]:
+def chosen_methods(given: str | Sequence[str | type[Method]]) -> tuple[str, ...]:
     """The methods that are named: "all" are the standard eleven, "every" all that there are.
+
+    A class stands for itself. Installed plug-ins that cannot be imported are left out of "every".
 
     >>> chosen_methods("nsm, cdan+nsm"), chosen_methods(["bnm"])
     (('nsm', 'cdan+nsm'), ('bnm',))
     """
     words = given.split(",") if isinstance(given, str) else given
     names: list[str] = []
-    for word in (word.strip() for word in words):
-        known = {"all": STANDARD, "every": tuple(METHODS)}
-        names += known[word] if word in known else ["+".join(split_name(word))]
+    for word in words:
+        if isinstance(word, str) and word.strip() == "all":
+            names += STANDARD
+        elif isinstance(word, str) and word.strip() == "every":
+            names += [method_name(name) for name in METHODS if METHODS.get(name) is not None]
+        else:
+            names.append("+".join(split_name(method_name(word))))
     return tuple(dict.fromkeys(names))
 
 

@@ -18,6 +18,7 @@ from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_t
 from equida.experiments.sweep import Sweep, parse_sweep, variants
 from equida.experiments.watch import GridWatch
 from equida.files import file_sha256
+from equida.methods import Method
 from equida.models.backbone import ALIASES
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
@@ -57,7 +58,7 @@ class BenchRequest:
     """Folder of the runs and of the table's files."""
     data: str | None = None
     """Folder or feature file of the data set."""
-    methods: str | Sequence[str] = "all"
+    methods: str | Sequence[str | type[Method]] = "all"
     tasks: str | Sequence[str] = ""
     """All tasks by default."""
     seeds: str | int | Sequence[int] = 3
@@ -105,6 +106,9 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     grid = make_grid(request, remarks)
     workers = workers.resolved()
     planned = plan(grid, folder.path)
+    if workers.jobs > 1 or workers.cluster:
+        used = {each.name for run in planned for each in run.config.plugins}
+        plugins.require_importable(sorted(used))
     results = GridResults(planned)
     # Published numbers are of the whole data: they have nothing to say beside a part of them.
     protocol = grid.data_spec(grid.tasks[0]).protocol

@@ -8,6 +8,7 @@ from typing import Any
 from equida.errors import InputError
 from equida.fields import specs
 from equida.methods import METHODS, check_overrides, split_name
+from equida.plugins import short_name
 from equida.runs.variant import Variant, changed_hyperparameters
 from equida.training.recipe import Recipe
 
@@ -110,7 +111,7 @@ def _hyperparameters(method: str) -> list[str]:
     """The names under which a sweep can vary the hyper-parameters of a method."""
     parts = split_name(method)
     names = [(part, name) for part in parts for name in specs(METHODS[part].config)]
-    return [name if len(parts) == 1 else f"{part}.{name}" for part, name in names]
+    return [name if len(parts) == 1 else f"{short_name(part)}.{name}" for part, name in names]
 
 
 def _concerns(sweep: Sweep, method: str) -> bool:
@@ -119,4 +120,4 @@ def _concerns(sweep: Sweep, method: str) -> bool:
         return True
     part, _, name = sweep.name.rpartition(".")
     owners = [owner for owner in split_name(method) if name in specs(METHODS[owner].config)]
-    return part in owners if part else bool(owners)
+    return part in (*owners, *map(short_name, owners)) if part else bool(owners)

@@ -12,7 +12,17 @@ from equida.methods import (  # noqa: F401
 )  # fmt: skip
 # isort: on
 
-from equida.methods.base import METHODS, Entry, Method, Output, Range, register, search
+from equida.methods.base import (
+    METHODS,
+    Entry,
+    Method,
+    Output,
+    Range,
+    method_name,
+    outside_code,
+    register,
+    search,
+)
 from equida.methods.compose import (
     Composite,
     build,
@@ -46,6 +56,8 @@ __all__ = [
     "default_config",
     "describe",
     "find_field",
+    "method_name",
+    "outside_code",
     "register",
     "search",
     "split_name",

@@ -1,12 +1,16 @@
 """What a method is: named, weighted loss terms that are added to source cross-entropy."""
 
+import dataclasses
 import math
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor, nn
 
+from equida import plugins
+from equida.errors import InputError
 from equida.fields import Bounds, with_bounds
 from equida.registry import Registry
 
@@ -120,10 +124,40 @@ class Entry:
     @property
     def idea(self) -> str:
         """The first line of the class's docstring."""
-        return (self.method.__doc__ or "").strip().splitlines()[0]
+        return (self.method.__doc__ or self.method.__name__).strip().partition("\n")[0]
 
 
-METHODS: Registry[Entry] = Registry("method")
+@dataclass(frozen=True)
+class NoHyperparameters:
+    """The configuration of a method that declares none."""
+
+
+def adopt(name: str, found: Any) -> Entry:
+    """The entry of a method from outside: as it was registered, or as its class says.
+
+    A class that was not registered names its dataclass of hyper-parameters by the annotation
+    `config: MineConfig`; without one it has no hyper-parameters.
+    """
+    if not (isinstance(found, type) and issubclass(found, Method) and found is not Method):
+        kind = "class" if isinstance(found, type) else type(found).__name__
+        raise InputError(
+            f"method {name!r} is a {kind}; expected a subclass of equida.methods.Method"
+        )
+    for entry in METHODS.registered().values():
+        if entry.method is found:
+            return entry
+    try:
+        config = typing.get_type_hints(found).get("config", NoHyperparameters)
+    except NameError as error:
+        raise InputError(f"method {name!r}: its annotation `config` fails ({error})") from None
+    if not (isinstance(config, type) and dataclasses.is_dataclass(config)):
+        raise InputError(
+            f"method {name!r}: `config` is annotated with {config}; expected a frozen dataclass"
+        )
+    return Entry(found, config, "", {})
+
+
+METHODS: Registry[Entry] = Registry("method", "equida.methods", adopt)
 
 M = TypeVar("M", bound=type[Method])
 
@@ -138,7 +172,66 @@ def register(
     """A class decorator that registers a method under `name`."""
 
     def add(method: M) -> M:
-        METHODS.add(name, Entry(method, config, reference, presets or {}))
+        there = METHODS.registered().get(name)
+        # The cell of a notebook that defines it may be run again.
+        again = there is not None and _place(there.method) == _place(method)
+        entry = Entry(method, config, reference, presets or {})
+        METHODS.add(name, entry, replace=again)
         return method
 
     return add
+
+
+def _place(method: type[Method]) -> str:
+    """Where a class can be imported from."""
+    return f"{method.__module__}:{method.__qualname__}"
+
+
+def method_name(given: str | type[Method]) -> str:
+    """The name by which every process finds a method that a flag or an argument names.
+
+    A method from outside is called by its place, `package.module:Class`, and may be imported from
+    then on.
+
+    Args:
+        given: a registered name, a place, several of them with "+" between them; or the class.
+
+    >>> method_name("cdan + nsm")
+    'cdan+nsm'
+    """
+    if isinstance(given, str):
+        return "+".join(_part_name(part.strip()) for part in given.split("+"))
+    if not isinstance(given, type) or not issubclass(given, Method):
+        raise InputError(
+            f"method is {given!r}; expected a name, or a subclass of equida.methods.Method"
+        )
+    known = {entry.method: name for name, entry in METHODS.registered().items()}
+    if given in known and given.__module__.startswith("equida."):
+        return known[given]
+    place = _place(given)
+    plugins.permit(place)
+    if plugins.imported(place) is not given:  # it is defined inside a function
+        METHODS.give(place, given)
+    return place
+
+
+def _part_name(name: str) -> str:
+    plugins.permit(name)
+    entry = METHODS.registered().get(name)
+    if entry is None or name in METHODS.offers or entry.method.__module__.startswith("equida."):
+        return name
+    # Registered by a module that this process has imported: others know it by its place.
+    return method_name(entry.method)
+
+
+def outside_code(name: str) -> list[plugins.Plugin]:
+    """The code from outside that a method, or a composition, consists of."""
+    found = []
+    for part in name.split("+"):
+        method = METHODS[part].method
+        if method.__module__ == "__main__":
+            digest = plugins.class_source_sha256(method)
+            found.append(plugins.Plugin("method", part, digest, "__main__"))
+        elif not method.__module__.startswith("equida."):
+            found.append(plugins.plugin("method", part, method.__module__))
+    return found

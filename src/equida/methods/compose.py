@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from equida.errors import InputError
 from equida.fields import FieldSpec, specs
 from equida.methods.base import METHODS, Method, Output
+from equida.plugins import short_name
 
 
 class Composite(Method):
@@ -25,7 +26,9 @@ class Composite(Method):
         first = next(iter(methods.values()))
         config = {name: method.config for name, method in methods.items()}
         super().__init__(config, first.features, first.classes, first.classifier)
-        self.methods = nn.ModuleDict(methods)
+        # torch allows no dots in names, which those of modules from outside may have.
+        self._keys = {name: name.replace(".", "_") for name in methods}
+        self.methods = nn.ModuleDict({self._keys[name]: each for name, each in methods.items()})
         self.owns_cross_entropy = any(method.owns_cross_entropy for method in methods.values())
         self.uses_target = any(method.uses_target for method in methods.values())
         self.source_free = all(method.source_free for method in methods.values())
@@ -53,7 +56,7 @@ class Composite(Method):
             source_out, target_out = network if name == self._predictor else predicted
             added = method.ramped_terms(source_out, labels, target_out, progress, ramp)
             for key, value in added.items():
-                terms[f"{name}.{key}" if key in terms else key] = value
+                terms[f"{short_name(name)}.{key}" if key in terms else key] = value
         return terms
 
     def _predicted(self, output: Output) -> Output:
@@ -65,7 +68,7 @@ class Composite(Method):
         return self._each()[self._predictor].predict(output)
 
     def _each(self) -> dict[str, Method]:
-        return typing.cast(dict[str, Method], dict(self.methods.items()))
+        return {name: typing.cast(Method, self.methods[key]) for name, key in self._keys.items()}
 
 
 def build(
@@ -166,16 +169,20 @@ def find_field(name: str, key: str) -> tuple[str, FieldSpec]:
     """
     parts = split_name(name)
     known = {
-        f"{part}.{spec.name}": (part, spec)
+        f"{short_name(part)}.{spec.name}": (part, spec)
         for part in parts
         for spec in specs(METHODS[part].config).values()
     }
-    meant = [full for full in known if key in (full, full.split(".")[1])]
+    meant = [
+        full
+        for full, (part, spec) in known.items()
+        if key in (full, spec.name, f"{part}.{spec.name}")
+    ]
     if len(meant) > 1:
         raise InputError(f"{key!r} is ambiguous in {name!r}; write {' or '.join(meant)}")
     if meant:
         return known[meant[0]]
-    names = list(known) if len(parts) > 1 else [full.split(".")[1] for full in known]
+    names = list(known) if len(parts) > 1 else [spec.name for _, spec in known.values()]
     close = difflib.get_close_matches(key, names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     raise InputError(

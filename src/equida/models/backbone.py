@@ -1,6 +1,7 @@
 """Backbones: networks that turn images into one feature vector each."""
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,13 @@ from equida.models.weights import (
     state_sha256,
     wheel_file,
 )
+from equida.registry import Registry
 from equida.torchvision_ops import ensure_operators
 
 # The papers on domain adaptation use torchvision's first ImageNet weights, not timm's default.
 ALIASES = {"resnet50": "resnet50.tv_in1k", "resnet101": "resnet101.tv_in1k"}
+FORMS = ("hf-hub", "local-dir", "transformers", "object")
+"""What stands before the colon of a backbone that is no Python module."""
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -67,10 +71,12 @@ def load_backbone(name: str, *, weights: Path | None = None, pretrained: bool = 
         InputError: it does not exist, or it is code that nobody has permitted: a file names it.
     """
     plugins.require_permission("backbone", name)
+    if name in BACKBONES:
+        return _from_factory(name, BACKBONES[name], weights)
     if name.endswith(".pt2"):
         return _exported(Path(name), weights)
     if ":" in name:
-        return _from_factory(name, weights)
+        return _from_factory(name, _factory(name, plugins.load_object("backbone", name)), weights)
     if name == "lenet":
         return _lenet(weights)
     return _timm(ALIASES.get(name, name), weights, pretrained)
@@ -136,10 +142,28 @@ def _unknown(name: str, known: list[str]) -> str:
     )
 
 
-def _from_factory(name: str, weights: Path | None) -> Backbone:
-    factory = plugins.load_object("backbone", name)
-    if not callable(factory):
-        raise InputError(f"backbone {name!r} is a {type(factory).__name__}; expected a function")
+def _factory(name: str, found: Any) -> Callable[[], Any]:
+    if not callable(found):
+        raise InputError(f"backbone {name!r} is a {type(found).__name__}; expected a function")
+    return found  # type: ignore[no-any-return]
+
+
+BACKBONES: Registry[Callable[[], Any]] = Registry("backbone", "equida.backbones", _factory)
+"""The backbones of installed plug-ins: functions without arguments that return a module."""
+
+
+def outside_code(name: str) -> list[plugins.Plugin]:
+    """The code from outside that a backbone consists of."""
+    if name in BACKBONES:
+        return [plugins.plugin("backbone", name, BACKBONES[name].__module__)]
+    module, colon, _ = name.partition(":")
+    if not colon or module in FORMS or name.lower().endswith(plugins.FILES):
+        return []
+    plugins.load_object("backbone", name)
+    return [plugins.plugin("backbone", name, module)]
+
+
+def _from_factory(name: str, factory: Callable[[], Any], weights: Path | None) -> Backbone:
     module = factory()
     if not isinstance(module, nn.Module):
         kind = type(module).__name__

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from equida.methods import METHODS, configure, split_name
+from equida.methods import METHODS, configure
+from equida.plugins import short_name
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def method_title(method: str) -> str:
     ('Source only', 'CDAN+theirs')
     """
     names = [
-        METHODS[part].method.__name__ if part in METHODS else part for part in method.split("+")
+        entry.method.__name__ if (entry := METHODS.get(part)) else short_name(part)
+        for part in method.split("+")
     ]
     return "+".join("Source only" if name == "SourceOnly" else name for name in names)
 
@@ -74,7 +76,9 @@ def hyperparameters(
     """
     configs = configure(method, overrides, benchmark)
     return {
-        entry.name if len(configs) == 1 else f"{part}.{entry.name}": getattr(config, entry.name)
+        entry.name if len(configs) == 1 else f"{short_name(part)}.{entry.name}": getattr(
+            config, entry.name
+        )
         for part, config in configs.items()
         for entry in dataclasses.fields(config)
     }
@@ -96,7 +100,7 @@ def changed_hyperparameters(
 def rank(method: str) -> int:
     """Where a method stands in tables: as registered, compositions below, unknown ones last."""
     names = list(METHODS)
-    if not all(part in METHODS for part in method.split("+")):
+    first, *others = parts = method.split("+")
+    if not all(part in names for part in parts):
         return 2 * len(names) + 1
-    first, *others = split_name(method)
     return names.index(first) + (len(names) if others else 0)

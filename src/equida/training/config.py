@@ -11,6 +11,7 @@ from equida.data.benchmarks import Benchmark
 from equida.data.feature_file import FeatureOrigin
 from equida.data.open import DataSpec
 from equida.errors import InputError, printable
+from equida.plugins import Plugin, check_same
 from equida.records import conform
 from equida.training.recipe import Recipe
 from equida.training.schema import SCHEMA, migrate
@@ -48,6 +49,8 @@ class RunConfig:
     """The registered recipe that `recipe` was derived from; "" for none."""
     recipe_changes: Mapping[str, Any] = field(default_factory=dict)
     """The fields of the recipe that the user has set."""
+    plugins: tuple[Plugin, ...] = ()
+    """The code that is not equida's own, with the digest of its source."""
 
     @property
     def benchmark(self) -> str | None:
@@ -75,6 +78,7 @@ class RunConfig:
         from equida.evaluation.validators import VALIDATORS
         from equida.methods import METHODS, configure
 
+        check_same(self.plugins)
         if not 0 <= self.seed < 2**63:
             raise InputError(f"seed is {self.seed}; it must be from 0 to 2^63 - 1")
         parts = configure(self.method, self.overrides, self.benchmark)
@@ -99,6 +103,8 @@ class RunConfig:
         both_known = bool(self.weights_sha256 and other.weights_sha256)
         ignored: dict[str, Any] = {"weights": None} if both_known else {"weights_sha256": ""}
         ignored |= {"recipe_name": "", "recipe_changes": {}}
+        # Records of earlier versions do not have it.
+        ignored |= {} if self.plugins and other.plugins else {"plugins": ()}
         mine, theirs = (dataclasses.replace(config, **ignored) for config in (self, other))
         return mine == theirs
 
@@ -134,9 +140,14 @@ class RunConfig:
             for name in ("task", "images"):
                 if values.get(name) is not None:
                     values[name] = DataSpec.from_json(values[name])
+            values["plugins"] = tuple(Plugin(**each) for each in values.get("plugins") or ())
             return cls(**values)
         except TypeError as error:
             raise InputError(f"config.json is not the record of a run: {error}") from error
+
+    def plugin_digests(self) -> list[tuple[str, str, str]]:
+        """What a result depends on of the code that is not equida's own."""
+        return [(each.kind, each.name, each.sha256) for each in self.plugins]
 
     def digest(self) -> str:
         """The config as one line that differs wherever a result could.
@@ -146,6 +157,9 @@ class RunConfig:
         """
         values = dataclasses.asdict(self)
         del values["recipe_name"], values["recipe_changes"]
+        values["plugins"] = self.plugin_digests()
+        if not values["plugins"]:
+            del values["plugins"]
         for name in ("task", "images"):
             spec: DataSpec | None = getattr(self, name)
             values[name] = spec.identity() if spec else None

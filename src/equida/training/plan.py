@@ -22,6 +22,7 @@ from equida.data.shares import checked_shares, subsampled
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.files import file_sha256
+from equida.methods import method_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractedDomain,
@@ -39,7 +40,7 @@ from equida.training.predictor import classes_of, finished_run
 from equida.training.processes import started_outside
 from equida.training.recipe import Recipe, default_recipe
 from equida.training.recipe import recipe as make_recipe
-from equida.training.trust import named_code, settle_trust
+from equida.training.trust import named_code, settle_trust, with_plugins
 
 LOG = logging.getLogger(__name__)
 ROWS_AT_ONCE = 8192
@@ -64,6 +65,7 @@ class AdaptRequest:
     target: str | Domain | None
     """The same for the target."""
     method: str = "nsm"
+    """A name, several with "+" between them, or `package.module:Class`."""
     dataset: str | None = None
     """A benchmark, whose domains `source` and `target` name."""
     data: str | None = None
@@ -127,10 +129,19 @@ class Plan:
         folder = RunFolder(self.folder)
         there = folder.read_config()
         if there is None or not there.describes_same_run(self.config):
+            if there and dataclasses.replace(there, plugins=()).describes_same_run(self.config):
+                raise InputError(
+                    f"{self.folder} holds a run of other code ({_said(there)} there,"
+                    f" {_said(self.config)} here); choose another --out"
+                )
             raise InputError(
                 f"{self.folder} holds a finished run of another configuration; choose another --out"
             )
         return folder.read_result()
+
+
+def _said(config: RunConfig) -> str:
+    return ", ".join(f"{each.kind} {each.name!r}: {each}" for each in config.plugins)
 
 
 @dataclass(frozen=True)
@@ -166,6 +177,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     """
     remarks = remarks or Remarks()
     plugins.permit(request.backbone)
+    request = dataclasses.replace(request, method=method_name(request.method))
     spec = None if request.in_memory else data_spec(request)
     previous = _previous(request, remarks)
     recipe = _checked_recipe(request, spec, previous)
@@ -199,7 +211,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         recipe_name=name,
         recipe_changes=_changes(request, previous),
     )
-    plan = Plan(config, RunFolder(folder).path, opened.task)
+    plan = Plan(with_plugins(config), RunFolder(folder).path, opened.task)
     if images and not previous and remarks.advise and not (folder / "result.json").exists():
         return _advise(plan, request, remarks)
     return plan
@@ -553,7 +565,7 @@ def _plan_on_features(
         recipe_name=name,
         recipe_changes=_changes(request, previous),
     )
-    return Plan(config, RunFolder(folder).path, task)
+    return Plan(with_plugins(config), RunFolder(folder).path, task)
 
 
 def _write_features(

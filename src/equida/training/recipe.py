@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from equida.errors import InputError
 from equida.fields import bounded, normalise, specs
+from equida.plugins import short_name
 from equida.registry import Registry
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
@@ -169,7 +170,8 @@ def hyperparameter_flag(parts: Sequence[str], part: str, field: str) -> str:
     >>> hyperparameter_flag(["dann"], "dann", "dropout")
     'dann_dropout'
     """
-    return f"{part}_{field}" if len(parts) > 1 or field in specs(Recipe) else field
+    first = short_name(part).lower()
+    return f"{first}_{field}" if len(parts) > 1 or field in specs(Recipe) else field
 
 
 def recipe(

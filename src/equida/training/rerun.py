@@ -1,7 +1,7 @@
 """Doing a finished run again from its record, and comparing the two."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,12 +9,13 @@ from typing import Any
 
 from equida.data.open import DataSpec, data_sha256
 from equida.errors import InputError
+from equida.plugins import Plugin
 from equida.progress import Mode
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
 from equida.training.predictor import LOG, finished_run
-from equida.training.trust import named_code, settle_trust
+from equida.training.trust import named_code, settle_trust, with_plugins
 from equida.training.watch import watch
 
 
@@ -30,6 +31,8 @@ class Repetition:
     """What has changed since: versions, processes, data."""
     figures: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     """The figures of the last step, then and now, where the weights differ."""
+    code: tuple[str, ...] = ()
+    """What has changed since of the code that is not equida's own."""
 
 
 def repeat_run(
@@ -60,6 +63,7 @@ def repeat_run(
     config = dataclasses.replace(
         config, weights_sha256="", task=_beside_the_run(config.task, first.path)
     )
+    before, config = config.plugins, with_plugins(config)
     processes = recorded.get("processes") or {}
     launch(
         config,
@@ -70,7 +74,20 @@ def repeat_run(
         threads=processes.get("threads", 0),
         watch=partial(watch, mode=mode),
     )
-    return _compared(first, second, config)
+    return dataclasses.replace(
+        _compared(first, second, config), code=tuple(_changed_code(before, config.plugins))
+    )
+
+
+def _changed_code(then: Iterable[Plugin], now: Iterable[Plugin]) -> list[str]:
+    """What is not as it was of the code that is not equida's own."""
+    known = {(each.kind, each.name): each for each in then}
+    pairs = [(known.get((each.kind, each.name)), each) for each in now]
+    return [
+        f"the code of {each.kind} {each.name!r} has changed ({was} became {each})"
+        for was, each in pairs
+        if was is not None and str(was) != str(each)
+    ]
 
 
 def _compared(first: RunFolder, second: RunFolder, config: RunConfig) -> Repetition:

@@ -1,10 +1,14 @@
 """Which code the record of a run names, and whether it may be run."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
 from equida import plugins
+from equida.data.benchmarks import BENCHMARKS
 from equida.errors import InputError
+from equida.methods import outside_code
+from equida.models.backbone import outside_code as backbone_code
 from equida.training.config import RunConfig
 
 
@@ -21,6 +25,22 @@ def named_code(config: RunConfig, *, method: bool = True, images: bool = True) -
     if images and config.feature_origin is not None:
         names[config.feature_origin.backbone] = "backbone"
     return {name: kind for name, kind in names.items() if plugins.is_code(name)}
+
+
+def with_plugins(config: RunConfig) -> RunConfig:
+    """The config with a record of the code that is not equida's own, which is imported for it."""
+    found = outside_code(config.method)
+    origin = config.feature_origin
+    names = dict.fromkeys([config.backbone, origin.backbone if origin else ""])
+    for name in names:
+        # The features of a file may have been made by code that nobody has named here.
+        if name and plugins.is_permitted(name):
+            found += backbone_code(name)
+    if (offer := BENCHMARKS.offers.get(config.benchmark or "")) is not None:
+        found.append(plugins.plugin("data set", offer.name, offer.module))
+    if (offer := plugins.offers("equida.validators").get(config.recipe.keep)) is not None:
+        found.append(plugins.plugin("validator", offer.name, offer.module))
+    return dataclasses.replace(config, plugins=tuple(found))
 
 
 def settle_trust(file: Path, code: dict[str, str], trust: bool, say: Callable[[str], None]) -> None:

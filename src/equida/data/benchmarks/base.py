@@ -126,7 +126,16 @@ class Benchmark:
         return next(iter(exact + [domain for domain in self.domains if domain.goes_by(name)]), None)
 
 
-BENCHMARKS: Registry[Benchmark] = Registry("data set")
+def _adopt(name: str, found: object) -> Benchmark:
+    if not isinstance(found, Benchmark) or ":" in name:
+        raise InputError(
+            f"data set {name!r} is a {type(found).__name__}; expected an equida.data.Benchmark"
+            " behind an entry point"
+        )
+    return found
+
+
+BENCHMARKS: Registry[Benchmark] = Registry("data set", "equida.benchmarks", _adopt)
 
 
 def register(entry: Benchmark) -> None:
@@ -146,7 +155,9 @@ def benchmark(name: str | Path | Benchmark) -> Benchmark:
         return name
     text = os.fspath(name)
     for known in BENCHMARKS if isinstance(name, str) else ():
-        entry = BENCHMARKS[known]
+        entry = BENCHMARKS.get(known)
+        if entry is None:  # a plug-in that cannot be imported
+            continue
         if any(same_name(text, other) for other in (entry.name, entry.title, *entry.aliases)):
             return entry
     if not isinstance(name, str) or os.sep in text or os.path.exists(os.path.expanduser(text)):

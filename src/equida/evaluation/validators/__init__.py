@@ -11,6 +11,15 @@ and the page then show it.
 from equida.evaluation.validators import source_accuracy, certainty, density, neighbours  # noqa: F401
 # isort: on
 
-from equida.evaluation.validators.base import VALIDATORS, Need, Score, Validator, validator
+from equida.evaluation.validators.base import (
+    VALIDATORS,
+    Need,
+    Score,
+    Validator,
+    add_plugins,
+    validator,
+)
+
+add_plugins()
 
 __all__ = ["VALIDATORS", "Need", "Score", "Validator", "validator"]

@@ -6,6 +6,7 @@ from typing import Literal, TypeVar, get_args
 
 from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions
+from equida.plugins import sound_offers
 from equida.registry import Registry
 
 Need = Literal["source", "features", "inputs"]
@@ -82,3 +83,13 @@ def validator(
         return function
 
     return add
+
+
+def add_plugins() -> None:
+    """Add the validators of installed plug-ins: functions under `@validator`, or `Validator`s.
+
+    One that cannot be imported is warned of in one line and left out.
+    """
+    for name, found in sound_offers("validator", "equida.validators"):
+        if isinstance(found, Validator) and name not in VALIDATORS:
+            VALIDATORS.add(name, found)

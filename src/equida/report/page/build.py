@@ -238,7 +238,7 @@ def _data(
 
 
 def _idea(method: str) -> str:
-    known = [part for part in method.split("+") if part in METHODS]
+    known = [part for part in method.split("+") if METHODS.get(part) is not None]
     return " ".join(describe_method(part).idea for part in known)
 
 

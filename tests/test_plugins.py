@@ -1,0 +1,329 @@
+"""Methods, data sets, validators and backbones from outside: by flag, by class, and installed."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import equida
+from equida import plugins
+from equida.cli import main
+from equida.errors import InputError
+from equida.methods import METHODS, Method, build, method_name
+from equida.training.config import RunConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+PATIENCE = 120.0
+MINE = '''
+from dataclasses import dataclass
+from torch import nn
+from equida.losses import entropy
+from equida.methods import Method, register, search
+
+@dataclass(frozen=True)
+class MineConfig:
+    weight: float = search(0.5, 0.1, 2.0)
+    """How much certainty counts."""
+
+class Mine(Method):
+    """Certain predictions."""
+
+    config: MineConfig
+    source_free = True
+
+    def forward(self, source, labels, target, progress):
+        return {"mine": self.config.weight * entropy(target.logits)}
+
+PRESETS = {"digits": {"weight": 1.5}}
+
+@register("registered_mine", MineConfig, reference="Somebody 2026", presets=PRESETS)
+class Registered(Mine):
+    """As CONTRIBUTING says."""
+
+class Bare(Method):
+    def forward(self, source, labels, target, progress):
+        return {}
+
+value = 1
+'''
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with my_module.py and rows.npz, in which the commands are given."""
+    (tmp_path / "my_module.py").write_text(MINE)
+    random = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    a, b = (random.normal(size=(40, 4)) + 3 * labels[:, None] + shift for shift in (0.0, 0.5))
+    np.savez(tmp_path / "rows.npz", a_x=a.astype("f4"), a_y=labels, b_x=b.astype("f4"), b_y=labels)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(plugins, "_names", set())
+    monkeypatch.setattr(plugins, "_folders", [])
+    yield tmp_path
+    plugins.forget("my_module")
+    METHODS._entries.pop("registered_mine", None)
+
+
+ADAPT = ["adapt", "-s", "rows.npz:a", "-t", "rows.npz:b", "--quiet", "--iterations", "4"]
+ADAPT += ["--batch-size", "8", "--evaluate-every", "4"]
+
+
+def config_of(run: str) -> RunConfig:
+    return equida.load_run(run).config
+
+
+def test_a_method_of_the_current_folder_by_flag(here: Path) -> None:
+    argv = [*ADAPT, "--method", "my_module:Mine", "--weight", "0.25", "-o", "run"]
+    assert main(argv) == 0
+    config = config_of("run")
+    assert (config.method, dict(config.overrides)) == ("my_module:Mine", {"weight": 0.25})
+    (used,) = config.plugins
+    assert (used.kind, used.module, used.distribution) == ("method", "my_module", "")
+    terms = equida.load_run("run").log[0]["terms"]
+    assert set(terms) == {"cross_entropy", "mine"}
+
+
+def test_its_hyperparameters_are_checked_and_listed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*ADAPT, "--method", "my_module:Mine", "--weight", "-1"]) == 2
+    assert "weight is -1; it must be" in capsys.readouterr().err
+    assert main(["list", "methods", "my_module:Mine"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Certain predictions." in said
+    assert "weight 0.5 (0.1 to 2): How much certainty counts." in said
+    assert main(["list", "methods", "my_module:Mine", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["my_module:Mine"]["source_free"] is True
+
+
+def test_compositions_name_their_flags_by_the_class(here: Path) -> None:
+    argv = [*ADAPT, "--method", "nsm+my_module:Mine", "--mine-weight", "2", "--nsm-r", "0.3"]
+    assert main([*argv, "-o", "run"]) == 0
+    assert dict(config_of("run").overrides) == {"my_module:Mine.weight": 2.0, "nsm.r": 0.3}
+    method = build("nsm+my_module:Mine", 4, 2, torch.nn.Linear(4, 2), {"Mine.weight": 2.0})
+    assert method.config["my_module:Mine"].weight == 2.0
+
+
+def test_a_registered_class_brings_its_presets(here: Path) -> None:
+    name = method_name("my_module:Registered")
+    assert METHODS[name].reference == "Somebody 2026"
+    assert METHODS[name].presets["digits"] == {"weight": 1.5}
+    # Its registered name is known where the module is imported, and goes by its place elsewhere.
+    assert method_name("nsm+registered_mine") == "nsm+my_module:Registered"
+
+
+def test_classes_in_python(here: Path) -> None:
+    sys.path.append(str(here))
+    import my_module  # type: ignore[import-not-found]
+
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(30, 3)), np.arange(30) % 2
+    model = equida.EquidaClassifier(
+        my_module.Mine, method_params={"weight": 0.1}, iterations=3, random_state=0
+    )
+    model.fit(X, y, X_target=X + 1)
+    assert "mine" in model.history_[0]["terms"]
+    run = equida.adapt(
+        "rows.npz:a",
+        "rows.npz:b",
+        method=my_module.Bare,
+        recipe_params={"iterations": 2, "batch_size": 8},
+        out="run",
+        progress=False,
+    )
+    assert run.method == "my_module:Bare"
+    assert len(run.predict("rows.npz:b", progress=False)) == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("my_module:value", "is a int; expected a subclass of equida.methods.Method"),
+        ("my_module:MineConfig", "is a class; expected a subclass"),
+        ("my_module:Absent", "'my_module' has no 'Absent'"),
+        ("no_such_module_here:Mine", "cannot import 'no_such_module_here'"),
+        ("nms", "did you mean 'nsm'"),
+    ],
+)
+def test_wrong_names_are_one_line(
+    here: Path, name: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*ADAPT, "--method", name]) == 2
+    said = capsys.readouterr().err.strip()
+    assert message in said
+    assert "\n" not in said
+
+
+def test_edited_code_is_another_run_and_rerun_says_so(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [*ADAPT, "--method", "my_module:Mine", "-o", "run"]
+    assert main(argv) == 0
+    capsys.readouterr()
+    assert main(["rerun", "run", "--quiet"]) == 0  # named by a flag of this process
+    assert "has changed" not in capsys.readouterr().out
+    (here / "my_module.py").write_text(MINE.replace('"mine": ', '"mine": 2 * '))
+    plugins.forget("my_module")
+    METHODS._entries.pop("registered_mine", None)
+    assert main(argv) == 2
+    assert "holds a run of other code" in capsys.readouterr().err
+    assert main(["rerun", "run", "--quiet"]) == 1
+    said = capsys.readouterr().out
+    assert "the code of method 'my_module:Mine' has changed (source " in said
+
+
+def test_a_worker_does_not_run_other_code_than_was_asked_for(here: Path) -> None:
+    name = method_name("my_module:Mine")
+    METHODS[name]
+    known = plugins.plugin("method", name, "my_module")
+    plugins.check_same([known])
+    (here / "my_module.py").write_text(MINE + "\n")
+    plugins.check_same([known])  # what was imported is still what was asked for
+    other = plugins.Plugin("method", name, "0" * 64, "my_module")
+    METHODS._entries.pop("registered_mine", None)
+    with pytest.raises(InputError, match="is another one here"):
+        plugins.check_same([other])
+
+
+def test_a_class_of_a_notebook_works_here_and_is_refused_elsewhere(here: Path) -> None:
+    class Local(Method):
+        """Of this function."""
+
+        def forward(self, *_: Any) -> dict[str, torch.Tensor]:
+            return {}
+
+    fields = {"iterations": 2, "batch_size": 8}
+    options: dict[str, Any] = {"recipe_params": fields, "out": "run", "progress": False}
+    assert equida.adapt("rows.npz:a", "rows.npz:b", method=Local, **options).result is not None
+    options |= {"methods": [Local], "tasks": "U2M", "seeds": 1, "jobs": 2}
+    with pytest.raises(InputError, match="put it into a module of its own"):
+        equida.bench("digits", **options)
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which the plug-in of the examples is installed, and a broken one."""
+    site = tmp_path_factory.mktemp("site")
+    source = tmp_path_factory.mktemp("source") / "plugin"
+    import shutil
+
+    shutil.copytree(ROOT / "examples" / "plugin", source)
+    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    words += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(site)]
+    subprocess.run([*words, str(source)], check=True, timeout=PATIENCE)
+    broken = site / "broken_plugin-1.0.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-plugin\nVersion: 1.0\n")
+    groups = ("methods", "benchmarks", "validators", "backbones")
+    lines = [f"[equida.{group}]\nbroken = no_such_module:thing\n" for group in groups]
+    (broken / "entry_points.txt").write_text("".join(lines))
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(site)]),
+        "OMP_NUM_THREADS": "1",
+        "COLUMNS": "120",
+        "DASK_DISTRIBUTED__WORKER__USE_FILE_LOCKING": "False",
+    }
+
+
+def equida_command(environment: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "equida", *words]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+GRID = ["bench", "turned", "--seeds", "1", "--iterations", "20", "--evaluate-every", "20"]
+GRID += ["--batch-size", "24", "--quiet", "--format", "json"]
+
+
+def results(out: Path) -> dict[str, dict[str, Any]]:
+    found = {}
+    for file in out.rglob("result.json"):
+        config = json.loads((file.parent / "config.json").read_text())
+        found[f"{config['method']} {config['overrides']}"] = json.loads(file.read_text()) | config
+    return found
+
+
+def test_an_installed_plugin_in_two_workers(installed: dict[str, str], tmp_path: Path) -> None:
+    words = [*GRID, "--tasks", "P2T", "--methods", "nsm,cosine,bnm+cosine", "-j", "2"]
+    words += ["--sweep", "scale=5,10", "--out", str(tmp_path / "runs")]
+    done = equida_command(installed, *words)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stderr.splitlines() if "broken" in line]
+    assert "Traceback" not in done.stderr
+    made = results(tmp_path / "runs")
+    assert len(made) == 5
+    for name, run in made.items():
+        assert "coverage" in run["picks"], name
+        by_kind = {each["kind"]: each for each in run["plugins"]}
+        assert by_kind["data set"]["name"] == "turned"
+        if "cosine" in name:
+            used = by_kind["method"]
+            assert (used["distribution"], used["version"]) == ("equida-turned", "0.1")
+            assert (used["module"], len(used["sha256"])) == ("equida_turned.method", 64)
+
+
+def test_lists_say_where_a_plugin_comes_from(installed: dict[str, str]) -> None:
+    done = equida_command(installed, "list", "methods")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "from equida-turned 0.1" in said
+    assert "cannot import 'no_such_module'" in said
+    assert "from broken-plugin 1.0" in said
+    done = equida_command(installed, "list", "datasets", "turned")
+    assert "Turned clouds: 480 images, 6 classes" in done.stdout, done.stderr
+
+
+def wait_for(ready: Callable[[], object], processes: list["subprocess.Popen[bytes]"]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not ready():
+        assert all(process.poll() is None for process in processes), "a process ended early"
+        assert time.monotonic() < deadline, "the cluster did not come up"
+        time.sleep(0.05)
+
+
+def test_a_plugin_on_a_dask_worker(installed: dict[str, str], tmp_path: Path) -> None:
+    """An installed method and one of the current folder, on a worker started elsewhere."""
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    (tmp_path / "my_module.py").write_text(MINE)
+    elsewhere, contact = tmp_path / "elsewhere", tmp_path / "scheduler.json"
+    elsewhere.mkdir()
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*words: str) -> None:
+        command = [sys.executable, "-m", "dask", *words, "--scheduler-file", str(contact)]
+        quiet = subprocess.DEVNULL
+        started.append(
+            subprocess.Popen(command, env=installed, cwd=elsewhere, stdout=quiet, stderr=quiet)
+        )
+
+    try:
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        wait_for(contact.exists, started)
+        start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+        address = json.loads(contact.read_text())["address"].replace("tcp://", "dask://")
+        from distributed import Client
+
+        with Client(address.replace("dask://", "tcp://"), timeout=PATIENCE) as client:  # type: ignore[no-untyped-call]
+            client.wait_for_workers(1, timeout=PATIENCE)
+        words = [*GRID, "--tasks", "P2T", "--methods", "cosine,my_module:Mine", "--cluster"]
+        command = [sys.executable, "-m", "equida", *words, address, "--out", "runs"]
+        done = subprocess.run(
+            command, env=installed, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert set(results(tmp_path / "runs")) == {"cosine {}", "my_module:Mine {}"}
+    finally:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait(10)
