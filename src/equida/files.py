@@ -6,10 +6,14 @@ with one line that says what is wrong.
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import os
+import shutil
+import socket
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -41,24 +45,84 @@ def write_atomic(path: Path, content: str | bytes | memoryview) -> None:
 def open_atomic(path: Path) -> Iterator[IO[bytes]]:
     """A stream whose content replaces the file at `path` when the block ends without an error.
 
-    After an error nothing is left behind; after a kill, a file NAME.tmp is left that the next
-    attempt overwrites.
+    Two processes that write the same file at once do not meet: the last one to end has its way.
+    After an error nothing is left behind; after a kill, a file NAME.*.tmp is left that the next
+    attempt removes.
 
     Raises:
         InputError: the file cannot be written.
     """
-    draft = path.with_name(f"{path.name}.tmp")
-    with write_errors(path.parent):
-        try:
-            with draft.open("wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-            raise
+    draft = _draft(path)
+    with write_errors(path.parent), _unfinished(draft):
+        with draft.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+
+
+def _draft(path: Path) -> Path:
+    """The name of a file beside `path` that is this thread's own; removes what a kill has left."""
+    host = socket.gethostname()
+    for old in path.parent.glob(f"{glob.escape(path.name)}.{glob.escape(host)}.*.tmp"):
+        process = old.name.removesuffix(".tmp").split(".")[-2]
+        if process.isdigit() and not _is_running(int(process)):
+            remove(old)
+    return path.with_name(f"{path.name}.{host}.{os.getpid()}.{threading.get_native_id()}.tmp")
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder that is removed at the end of the block, also where a signal ends the command.
+
+    Raises:
+        InputError: there is no room for one.
+    """
+    import tempfile
+
+    with write_errors(Path(tempfile.gettempdir())):
+        folder = Path(tempfile.mkdtemp(prefix="equida-"))
+    with _unfinished(folder):
+        yield folder
+
+
+_UNFINISHED: set[Path] = set()
+
+
+@contextlib.contextmanager
+def _unfinished(path: Path) -> Iterator[None]:
+    """Remove the file or folder, if it is still there, when the block ends."""
+    _UNFINISHED.add(path)
+    try:
+        yield
+    finally:
+        remove(path)
+        _UNFINISHED.discard(path)
+
+
+def remove_unfinished() -> None:
+    """Remove what is being written by now; for a process that is about to end."""
+    for path in tuple(_UNFINISHED):
+        remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that it holds, as far as that is possible."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

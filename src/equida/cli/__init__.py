@@ -4,18 +4,17 @@ The module of a verb has a dataclass `Arguments`, whose fields are the flags (th
 the help), and a function `run(arguments) -> int`, which returns the exit code.
 """
 
-import contextlib
 import difflib
 import errno
 import importlib
 import os
 import re
-import signal
 import sys
 import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
+from equida.cli._signals import exit_on_signals, wait_if_ending
 from equida.errors import InputError
 
 VERBS = {
@@ -36,25 +35,33 @@ RESUMABLE = {"adapt", "bench", "features"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code: 0 for success, 1 for failure, 2 for bad input."""
-    # A scheduler or a container that ends the process gets the same orderly end as Ctrl-C.
-    with contextlib.suppress(ValueError):  # signals can be handled only in the main thread
-        signal.signal(signal.SIGTERM, _terminated)
+    """Run one verb and return the exit code: 0 for success, 1 for failure, 2 for bad input.
+
+    Args:
+        argv: the arguments; None: those of this process, which then also ends by Ctrl-C and
+            SIGTERM with one line and the exit code 130 or 143.
+    """
+    # Not list(...): the verb `list` is an attribute of this package once it is imported.
+    arguments = [*(sys.argv[1:] if argv is None else argv)]
+    resume = "; the same command continues from here" if set(arguments[:1]) & RESUMABLE else ""
+    if argv is None:
+        exit_on_signals(f"interrupted{resume}")
     # The user need not care that an image is large; one that is too large is an error.
     warnings.filterwarnings("ignore", "Image size .* exceeds limit")
     try:
-        # Not list(...): the verb `list` is an attribute of this package once it is imported.
-        code = _dispatch([*(sys.argv[1:] if argv is None else argv)])
+        try:
+            code = _dispatch(arguments)
+        except BaseException:
+            wait_if_ending()
+            raise
         sys.stdout.flush()
         return code
     except InputError as error:
         print(f"equida: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt as stop:
-        given = sys.argv[1:] if argv is None else argv
-        resume = "; the same command continues from here" if set(given[:1]) & RESUMABLE else ""
+    except KeyboardInterrupt:
         print(f"equida: interrupted{resume}", file=sys.stderr)
-        return 143 if stop.args else 130
+        return 130
     except BrokenPipeError:  # the reader, such as `| head`, has ended
         _drop_output()
         return 141
@@ -89,10 +96,6 @@ def _out_of_memory(error: Exception) -> str:
 def _drop_output() -> None:
     """Discard what is left in the buffer, which would raise at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _terminated(number: int, frame: object) -> None:
-    raise KeyboardInterrupt(number)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -1,6 +1,5 @@
 """`equida rerun`: do a run again from its record, and say whether the result is the same."""
 
-import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from equida.errors import InputError
+from equida.files import temporary_folder
 
 if TYPE_CHECKING:
     from equida.training.rerun import Repetition
@@ -45,8 +45,8 @@ def run(arguments: Arguments) -> int:
         if (arguments.out / "config.json").exists():
             raise InputError(f"{arguments.out} holds a run already; choose another --out")
         return _print(repeat(arguments.run, arguments.out, mode))
-    with tempfile.TemporaryDirectory() as folder:
-        return _print(repeat(arguments.run, Path(folder), mode))
+    with temporary_folder() as folder:
+        return _print(repeat(arguments.run, folder, mode))
 
 
 def _print(made: "Repetition") -> int:

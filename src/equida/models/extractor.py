@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +29,7 @@ from equida.data.open import find_data
 from equida.data.transforms import Transform, feature_transform, train_transform
 from equida.data.walk import FolderTree
 from equida.errors import InputError
-from equida.files import file_sha256
+from equida.files import file_sha256, temporary_folder
 from equida.models.backbone import ALIASES, Backbone, load_backbone
 from equida.models.fuse_batchnorm import fuse_norms
 from equida.models.weights import wheel_file
@@ -328,8 +327,8 @@ def extract(
     if out is not None:
         made = extractor.extract(domains, out, options, meter)
         return read_features(out, made.skipped, file=out)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "features.safetensors"
+    with temporary_folder() as folder:
+        file = folder / "features.safetensors"
         made = extractor.extract(domains, file, options, meter)
         return read_features(file, made.skipped)
 

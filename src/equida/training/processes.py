@@ -173,6 +173,8 @@ def spawn_ranks(work: Callable[[], object], count: int) -> None:
 def _process(
     rank: int, work: Callable[[], object], count: int, port: int, parent: int, complaints: Any
 ) -> None:
+    if os.getppid() != parent:  # it was killed while this process was starting
+        os._exit(1)
     exit_with_parent(parent)
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NODE_RANK": 0}
     place |= {"LOCAL_RANK": rank, "WORLD_SIZE": count}
@@ -222,6 +224,8 @@ def exit_with_parent(parent: int) -> None:
     """
     if os.getppid() != parent:
         return
+    if hasattr(signal, "pthread_sigmask"):  # the command line blocks it, and has it inherited
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     def watch() -> None:
         while os.getppid() == parent:
