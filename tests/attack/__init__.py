@@ -14,6 +14,7 @@ and `make attack` many.
 """
 
 import contextlib
+import faulthandler
 import functools
 import importlib
 import io
@@ -178,7 +179,8 @@ def judge(ended: Ended, codes: Collection[int], what: object) -> Outcome:
     if any(noise in line for noise in NOISE for line in (*said, *ended.out.splitlines())):
         return Outcome("traceback", detail)
     one_line = len(complaints) == 1 and said[-1] == complaints[0]
-    if ended.code not in codes or (ended.code != 0 and not one_line):
+    # With code 1 the result itself says what failed.
+    if ended.code not in codes or (ended.code > 1 and not one_line):
         return Outcome("wrong", detail)
     return Outcome("clean", detail)
 
@@ -192,7 +194,8 @@ def worst(outcomes: Sequence[Outcome]) -> Outcome:
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TooLong in the block once so much time has gone by.
 
-    What does not return to the interpreter cannot be interrupted: such cases need a process.
+    What does not return to the interpreter cannot be interrupted: such cases need a process. Here
+    they end this one, and print its stacks.
     """
 
     def over(number: int, frame: object) -> None:
@@ -200,9 +203,11 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, seconds)
+    faulthandler.dump_traceback_later(seconds + 60, exit=True, file=2)
     try:
         yield
     finally:
+        faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from equida import plugins
 from equida.errors import InputError
 from equida.experiments.execute import (
     MOST_ATTEMPTS,
@@ -41,6 +42,7 @@ def test_a_process_that_dies_fails_its_run_and_no_other(
     toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    plugins.permit("dying:make")
     toy = Grid(
         "office31",
         (Variant("source_only"),),
@@ -170,7 +172,7 @@ def test_two_processes_never_do_the_same_run(planned: Callable[..., PlannedRun])
 
 def test_a_result_that_cannot_be_read_is_made_again(planned: Callable[..., PlannedRun]) -> None:
     run = planned()
-    for damage in ("{", "[]", "{}"):
+    for damage in ("{", "[]", "{}", "[" * 100_000, '{"last": {"step": "4"}}'):
         RunFolder(run.folder).write_text("result.json", damage)
         before = sorted(run.folder.iterdir())
         assert finished_result(run.folder) is None

@@ -6,6 +6,7 @@ and `running.json` (who is at it).
 
 import contextlib
 import functools
+import logging
 import os
 import socket
 import threading
@@ -20,7 +21,7 @@ from equida.data import DataSpec, Task
 from equida.data.open import open_task
 from equida.errors import InputError
 from equida.experiments.grid import PlannedRun
-from equida.files import read_json
+from equida.files import read_json, remove
 from equida.runs.entry import Entry
 from equida.torch_modes import cores
 from equida.training.config import RunConfig
@@ -28,6 +29,8 @@ from equida.training.folder import RunFolder
 from equida.training.processes import exit_with_parent
 
 NO_CODE = plugins.Permission()
+LOG = logging.getLogger(__name__)
+
 CONNECT_SECONDS = 10.0
 ONE_AT_A_TIME = threading.Lock()
 """Threads of a cluster's worker share torch's random numbers: two runs at once would not be the
@@ -93,17 +96,24 @@ class GridResults:
 
     @staticmethod
     def _read(run: PlannedRun) -> Entry:
-        return run.entry(finished_result(run.folder))
+        try:
+            return run.entry(_result(run.folder))
+        except InputError as error:
+            LOG.warning("done again: %s", error)
+            return run.entry(None)
 
 
 def finished_result(folder: Path) -> Mapping[str, Any] | None:
     """The result of the run there; None where there is none, or one that cannot be read."""
-    if not (folder / "result.json").exists():
-        return None
     try:
-        return RunFolder(folder).read_result()
+        return _result(folder)
     except InputError:
         return None
+
+
+def _result(folder: Path) -> Mapping[str, Any] | None:
+    # Asking for the folder of a run makes it.
+    return RunFolder(folder).read_result() if os.path.lexists(folder / "result.json") else None
 
 
 def do_runs(planned: Sequence[PlannedRun], workers: Workers) -> Iterator[Ended]:
@@ -222,7 +232,7 @@ def do_run(
             if finished_result(path) is not None:
                 return Ended(folder)
             # One that is there all the same is damaged, and would be taken for a finished run.
-            (path / "result.json").unlink(missing_ok=True)
+            remove(path / "result.json")
             failure = _attempt(config, run, number, threads)
             if failure is None:
                 (path / "failed.json").unlink(missing_ok=True)

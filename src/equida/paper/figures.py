@@ -1,6 +1,7 @@
 """The paper's Figures 2 and 3: sample images of every domain, and t-SNE of target predictions."""
 
 import colorsys
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from equida.runs.group import RunGroup
 from equida.runs.read import Run
 from equida.runs.table import heading
 from equida.runs.variant import Variant, method_title
+
+LOG = logging.getLogger(__name__)
 
 IMAGES_PER_DOMAIN = 8
 
@@ -146,10 +149,18 @@ def choose_tsne_runs(context: PaperContext) -> TsneRuns | None:
         for task in sorted(BENCHMARKS[name].tasks, key=lambda task: (name, task) != TSNE_TASK):
             for seed in group.seeds:
                 found = {m: group.finished_run(Variant(m), task, seed) for m in TSNE_METHODS}
-                runs = {method: run for method, run in found.items() if run is not None}
+                runs = {m: run for m, run in found.items() if run and _has_predictions(run)}
                 if len(runs) == len(TSNE_METHODS):
                     return TsneRuns(group, task, seed, runs)
     return None
+
+
+def _has_predictions(run: Run) -> bool:
+    try:
+        return bool(len(run.predictions.samples))
+    except InputError as error:
+        LOG.warning("left out: %s", error)
+        return False
 
 
 def draw_tsne(chosen: TsneRuns, folder: Path) -> list[str]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import html
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equida.errors import InputError
+from equida.files import check_regular, parse_json
 from equida.progress import Bar, display_mode
+from equida.records import conform
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 
@@ -143,14 +144,28 @@ class Run:
 
     @cached_property
     def predictions(self) -> StoredPredictions:
-        """The final target predictions."""
-        from safetensors import safe_open
+        """The final target predictions.
 
-        with safe_open(self.path / "predictions.safetensors", "pt") as file:
-            samples = json.loads((file.metadata() or {})["samples"])
-            return StoredPredictions(
-                file.get_tensor("probs"), file.get_tensor("labels"), tuple(samples)
-            )
+        Raises:
+            InputError: they are damaged or not there.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        path = self.path / "predictions.safetensors"
+        check_regular(path)
+        try:
+            with safe_open(path, "pt") as file:
+                samples = parse_json((file.metadata() or {})["samples"], path)
+                conform(samples, list[str], f"{path}: samples")
+                probs, labels = file.get_tensor("probs"), file.get_tensor("labels")
+        except (OSError, SafetensorError, KeyError) as error:
+            raise InputError(f"{path} cannot be read: {error}") from error
+        shapes = (len(samples), len(self.classes)), (len(samples),)
+        if (probs.shape, labels.shape) != shapes:
+            raise InputError(f"{path} does not hold {shapes[0][1]} probabilities for each sample")
+        if not probs.is_floating_point() or labels.is_floating_point() or not len(samples):
+            raise InputError(f"{path} does not hold probabilities and labels")
+        return StoredPredictions(probs, labels, tuple(samples))
 
     def predict(
         self,
@@ -282,11 +297,12 @@ def read_runs(root: Path) -> list[Run]:
 
 def _run(folder: RunFolder) -> Run:
     result = folder.read_result()
-    failed = folder.read_json("failed.json")
     config = folder.read_config()
     if config is None:
         raise InputError(f"{folder.path} has no config.json; expected the folder of a run")
-    return Run(folder.path, config, result, failed["reason"] if failed else None)
+    failed = folder.read_json("failed.json")
+    conform(failed, Mapping[str, str] | None, f"{folder.path / 'failed.json'}")
+    return Run(folder.path, config, result, failed.get("reason", "?") if failed else None)
 
 
 def _rows(given: Any) -> "ArrayDomain | None":

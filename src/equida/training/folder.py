@@ -8,6 +8,7 @@
 import contextlib
 import io
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ from equida.files import (
 from equida.records import conform
 from equida.training.config import RunConfig
 from equida.training.schema import check_result, migrate
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -100,21 +103,22 @@ class RunFolder:
         write_atomic(self.path / "log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
     def read_log(self) -> list[dict[str, Any]]:
-        """The lines of the log; those that are not of a log are dropped, such as a last line that
-        a killed process left half written.
+        """The lines of the log. What is damaged is left out with a warning, except for a last line
+        that a killed process left half written.
         """
         file = self.path / "log.jsonl"
-        if not file.exists():
+        if not os.path.lexists(file):
             return []
-        check_regular(file)
-        lines = []
-        for text in file.read_bytes().splitlines():
-            with contextlib.suppress(InputError):
-                line = parse_json(text, file)
-                conform(line, LogLine, str(file))
-                if isinstance(line.get("step"), int):
-                    lines.append(line)
-        return lines
+        try:
+            check_regular(file)
+            texts = file.read_bytes().splitlines()
+        except (InputError, OSError) as error:
+            LOG.warning("left out: %s", error)
+            return []
+        lines = [_log_line(text) for text in texts]
+        if damaged := lines[:-1].count(None):
+            LOG.warning("left out: %d of %d lines of %s are damaged", damaged, len(lines), file)
+        return [line for line in lines if line is not None]
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         buffer = io.BytesIO()
@@ -124,7 +128,7 @@ class RunFolder:
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The state of an unfinished run, or None."""
         file = self.path / "checkpoint.pt"
-        if not file.exists():
+        if not os.path.lexists(file):
             return None
         check_regular(file)
         try:
@@ -149,6 +153,23 @@ class RunFolder:
         write_atomic(self.path / name, save(plain, dict(metadata or {})))
 
     def load_tensors(self, name: str) -> dict[str, Tensor]:
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        return load_file(self.path / name)
+        check_regular(self.path / name)
+        try:
+            return load_file(self.path / name)
+        except (OSError, SafetensorError) as error:
+            raise InputError(
+                f"{self.path / name} cannot be read ({error}); do the run again, or copy it anew"
+            ) from error
+
+
+def _log_line(text: bytes) -> dict[str, Any] | None:
+    """The parsed line, or None where it is not one of a run's log."""
+    try:
+        line: dict[str, Any] = parse_json(text, "log.jsonl")
+        conform(line, LogLine, "log.jsonl")
+    except InputError:
+        return None
+    return line if isinstance(line.get("step"), int) else None

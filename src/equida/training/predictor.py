@@ -261,7 +261,13 @@ def restore(
     state = run.load_tensors("model.safetensors")
     rows = None if config.backbone != "none" else (_row_width(state, config),)
     objective, backbone = make_objective(config, len(classes), rows, pretrained=False)
-    objective.load_state_dict(state)
+    try:
+        objective.load_state_dict(state)
+    except RuntimeError:
+        raise InputError(
+            f"{folder / 'model.safetensors'} does not hold the network that config.json describes;"
+            " do the run again, or copy it anew"
+        ) from None
     extractor: nn.Module = nn.Identity()
     transform: Transform | None = None
     shape: tuple[int, ...] = rows or ()
@@ -315,4 +321,10 @@ def finished_run(folder: Path) -> RunFolder:
 
 def _row_width(state: dict[str, Tensor], config: RunConfig) -> int:
     layer = "bottleneck.0" if config.recipe.bottleneck else "classifier"
-    return int(state[f"network.{layer}.weight"].shape[1])
+    weight = state.get(f"network.{layer}.weight")
+    if weight is None or weight.ndim != 2:
+        raise InputError(
+            f"model.safetensors has no matrix network.{layer}.weight, as config.json describes it;"
+            " do the run again, or copy it anew"
+        )
+    return int(weight.shape[1])

@@ -67,7 +67,7 @@ def test_damaged_predictions_cost_their_panels_only(
     file.unlink() if content is None else file.write_bytes(content)
     (shown,) = arrange(read_runs(runs)).finished
     told = describe(shown, None, Pictures(), mapped=True)
-    assert told["trouble"].startswith("predictions.safetensors cannot be read")
+    assert "predictions.safetensors" in told["trouble"]
     assert "map" not in told
     assert told["true"] == [6] * 10
 

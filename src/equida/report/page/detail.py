@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from equida.errors import InputError
 from equida.evaluation.accuracy import class_accuracies
 from equida.evaluation.figures import FIGURES, Figure, columns
 from equida.report.page.content import ShownRun
@@ -68,15 +69,10 @@ def shown_figures(metrics: Iterable[str]) -> list[Figure]:
 
 def predictions_trouble(shown: ShownRun) -> str:
     """Why the predictions of a run cannot be shown; "" where they can."""
-    from safetensors import SafetensorError
-
     try:
-        found = shown.run.predictions
-        classes = len(shown.result["classes"])
-        if found.probs.shape != (len(found.samples), classes) or not len(found.samples):
-            return f"predictions.safetensors does not hold {classes} probabilities for each sample"
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        return f"predictions.safetensors cannot be read: {error}"
+        _ = shown.run.predictions
+    except InputError as error:
+        return str(error)
     return ""
 
 
