@@ -95,6 +95,8 @@ class FieldSpec:
     """`dataclasses.MISSING` where there is none."""
     meaning: str
     """The docstring that follows the field in its class, on one line."""
+    reader: Callable[[Any, str], Any] | None = None
+    """Turns what the user gives, and the name for messages, into the value; None: the type does."""
 
     @property
     def expected(self) -> str:
@@ -121,6 +123,8 @@ class FieldSpec:
         plain = item() if callable(item) and getattr(value, "ndim", None) == 0 else value
         if plain is None and self.optional:
             return None
+        if self.reader is not None:
+            return self.reader(plain, name or self.name)
         checked = self._typed(plain)
         if checked is None:
             raise FieldError(name or self.name, plain, self.expected)
@@ -202,6 +206,7 @@ def _make_specs(config: type) -> Mapping[str, FieldSpec]:
             field.metadata.get("bounds", Bounds()),
             field.default,
             meanings.get(field.name, ""),
+            field.metadata.get("reader"),
         )
     return types.MappingProxyType(found)
 

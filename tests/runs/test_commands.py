@@ -56,6 +56,8 @@ def changed(spec: FieldSpec) -> Any:
         return next(choice for choice in spec.choices if choice != spec.default)
     if spec.kind is bool:
         return not spec.default
+    if spec.name == "prior":
+        return '{"a b": 0.75, "it\'s": 0.25}'
     if spec.kind is str:
         return "a b"
     # A third has digits that a short text would lose.

@@ -151,6 +151,7 @@ def print_result(done: "Run") -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from equida.training.aims import aim_lines
     from equida.training.trust import named_code
 
     labelled = done.accuracy is not None
@@ -168,6 +169,8 @@ def print_result(done: "Run") -> None:
         table.add_row(title, *cells, style="bold" if name == "last" else None)
     console = Console()
     console.print(table)
+    for line in aim_lines(done.config.aims, done.classes):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     folder = shlex.quote(str(done.path))
     trust = " --trust" if named_code(done.config) else ""
     further = f"   labels for new images: equida predict {folder} IMAGES{trust}"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.losses.nuclear import Normalize, bnm
-from equida.methods.base import Method, Output, register, search
+from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.base import Output, register, search
 
 
 @dataclass(frozen=True)
@@ -15,10 +16,15 @@ class BNMConfig:
     normalize: Normalize = "batch"
     """What the norm is divided by: "batch" (Zhang et al. 2022), "min" (BNM's authors), "sqrt" or
     "sum" (nothing)."""
+    prior: str = prior_field()
+    """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
+    without its labels), a share for each class, a file, or oracle (uses target labels)."""
+    prior_strength: float = search(0.75, 0.0, 1.0, maximum=1.0)
+    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
 
 
 @register("bnm", BNMConfig, reference="Cui et al. 2020, arXiv 2003.12237")
-class BNM(Method):
+class BNM(AimingMethod):
     """Batch nuclear-norm maximization: target predictions both confident and of full rank."""
 
     config: BNMConfig
@@ -27,5 +33,5 @@ class BNM(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        value = bnm(target.logits, normalize=self.config.normalize)
+        value = bnm(target.logits, normalize=self.config.normalize, prior=self.shares)
         return {"bnm": self.config.trade_off * value}

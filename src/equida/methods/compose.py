@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equida.errors import InputError
 from equida.fields import FieldSpec, specs
+from equida.methods.aiming import check_prior
 from equida.methods.base import METHODS, Method, Output
 from equida.plugins import short_name
 
@@ -136,12 +137,14 @@ def configure(
         benchmark: the data set whose presets replace the defaults; None: no presets.
 
     >>> configure("safn+cwsm", {"delta": "0.5", "cwsm.trade_off": 2})["cwsm"]
-    CWSMConfig(trade_off=2.0, r=0.5)
+    CWSMConfig(trade_off=2.0, r=0.5, prior='uniform', prior_strength=0.75)
     """
     configs = {part: default_config(part, benchmark) for part in split_name(name)}
     for key, value in check_overrides(name, overrides or {}).items():
         part, spec = find_field(name, key)
         configs[part] = dataclasses.replace(configs[part], **{spec.name: value})
+    for part, config in configs.items():
+        check_prior(part, config)
     return configs
 
 

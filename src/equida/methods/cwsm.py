@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.losses import cwsm
-from equida.methods.base import Method, Output, register, search
+from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.base import Output, register, search
 
 
 @dataclass(frozen=True)
@@ -14,10 +15,15 @@ class CWSMConfig:
     """Weight of the target term against source cross-entropy (the paper's lambda)."""
     r: float = search(0.5, 0.0, 1.0, maximum=1.0)
     """Pressure towards equal class sizes; strongest near 0.5, and none at 0."""
+    prior: str = prior_field()
+    """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
+    without its labels), a share for each class, a file, or oracle (uses target labels)."""
+    prior_strength: float = search(0.75, 0.0, 1.0, maximum=1.0)
+    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
 
 
 @register("cwsm", CWSMConfig, reference="Zhang et al. 2022, arXiv 2204.05596, Eq. 11")
-class CWSM(Method):
+class CWSM(AimingMethod):
     """Class weighted squares maximization: as MaxSquare, with small classes weighted up."""
 
     config: CWSMConfig
@@ -26,4 +32,5 @@ class CWSM(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        return {"cwsm": self.config.trade_off * cwsm(target.logits, r=self.config.r)}
+        value = cwsm(target.logits, r=self.config.r, prior=self.shares)
+        return {"cwsm": self.config.trade_off * value}

@@ -5,17 +5,23 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.losses import information_maximization
-from equida.methods.base import Method, Output, register, search
+from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.base import Output, register, search
 
 
 @dataclass(frozen=True)
 class IMConfig:
     trade_off: float = search(1.0, 0.1, 2.5)
     """Weight of the target term against source cross-entropy."""
+    prior: str = prior_field()
+    """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
+    without its labels), a share for each class, a file, or oracle (uses target labels)."""
+    prior_strength: float = search(0.5, 0.0, 1.0, maximum=1.0)
+    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
 
 
 @register("im", IMConfig, reference="Liang et al. 2020, arXiv 2002.08546 (SHOT-IM)")
-class IM(Method):
+class IM(AimingMethod):
     """Information maximization: target predictions confident one by one and diverse on average."""
 
     config: IMConfig
@@ -24,4 +30,5 @@ class IM(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        return {"im": self.config.trade_off * information_maximization(target.logits)}
+        value = information_maximization(target.logits, prior=self.shares)
+        return {"im": self.config.trade_off * value}

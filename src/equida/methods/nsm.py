@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.losses import nsm
-from equida.methods.base import Method, Output, register, search
+from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.base import Output, register, search
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,11 @@ class NSMConfig:
     eps: float | None = search(None, 0.0, 1e-5, maximum=1.0)
     """Weight of the squares alone; None is 1e-6 where a batch has fewer rows than classes,
     else 0."""
+    prior: str = prior_field()
+    """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
+    without its labels), a share for each class, a file, or oracle (uses target labels)."""
+    prior_strength: float = search(0.5, 0.0, 1.0, maximum=1.0)
+    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
 
 
 @register(
@@ -27,7 +33,7 @@ class NSMConfig:
     reference="Zhang et al. 2022, arXiv 2204.05596, Eq. 27",
     presets={"office_home": {"trade_off": 1.0, "alpha": 2.0, "eps": 1e-6}},
 )
-class NSM(Method):
+class NSM(AimingMethod):
     """Normalized squares maximization: confident target predictions, even over the classes."""
 
     config: NSMConfig
@@ -37,5 +43,5 @@ class NSM(Method):
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
         config = self.config
-        value = nsm(target.logits, r=config.r, alpha=config.alpha, eps=config.eps)
+        value = nsm(target.logits, config.r, config.alpha, config.eps, self.shares)
         return {"nsm": config.trade_off * value}

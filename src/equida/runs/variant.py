@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from equida.class_shares import is_shares
 from equida.methods import METHODS, configure
+from equida.methods.aiming import prior_title
 from equida.plugins import short_name
 
 
@@ -63,6 +65,8 @@ def plain(value: Any) -> str:
     >>> plain(0.5), plain(True)
     ('0.5', 'True')
     """
+    if value == "oracle" or is_shares(value):
+        return prior_title(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -72,7 +76,7 @@ def hyperparameters(
     """Every hyper-parameter of a method, `part.name` in a composition.
 
     >>> hyperparameters("cwsm", {}, None)
-    {'trade_off': 1.0, 'r': 0.5}
+    {'trade_off': 1.0, 'r': 0.5, 'prior': 'uniform', 'prior_strength': 0.75}
     """
     configs = configure(method, overrides, benchmark)
     return {

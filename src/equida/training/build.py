@@ -18,6 +18,7 @@ from equida.methods import build as build_method
 from equida.models.backbone import Backbone, load_backbone
 from equida.models.network import Network
 from equida.models.sync_batchnorm import with_shared_statistics
+from equida.training.aims import StartingNetwork, apply_aims, find_aims
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
@@ -51,7 +52,7 @@ class Built:
     """Everything the loop works on."""
 
     config: RunConfig
-    """With the hash of the weights that were used."""
+    """With the hash of the weights that were used, and the class shares that are aimed at."""
     objective: Objective
     optimizer: torch.optim.SGD
     source: Domain | None
@@ -104,13 +105,17 @@ def build(
     objective.train()
     if recipe.channels_last:
         objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    plain = _eval_transform(backbone, task.target, ten_crop=False)
+    start = StartingNetwork(network, plain, recipe, fabric.device)
+    aims = find_aims(config, task, fabric, start)
+    apply_aims(objective.method, aims)
     if fabric.device.type == "cuda" and fabric.world_size > 1:
         objective = typing.cast(Objective, with_shared_statistics(objective))
     if recipe.compile:
         network.compile()
     source, held_out = (None, None) if config.from_run else split(task.source, config)
     return Built(
-        dataclasses.replace(config, weights_sha256=sha256),
+        dataclasses.replace(config, weights_sha256=sha256, aims=aims),
         objective,
         sgd(
             network.backbone,

@@ -18,6 +18,25 @@ from equida.training.schema import SCHEMA, migrate
 
 
 @dataclass(frozen=True)
+class Aim:
+    """The class shares that a method aims at, and where they come from."""
+
+    prior: str
+    """What was asked for: a word, or the shares themselves as JSON."""
+    strength: float
+    """How far the aim is moved from uniform shares to `shares`."""
+    shares: list[float]
+    """In the order of the classes."""
+    aim: list[float]
+    """The shares that are aimed at."""
+    uses_target_labels: bool
+    agreement: float | None = None
+    """Of an estimate, as in `evaluation.shares.ShareEstimate`."""
+    imbalance: float | None = None
+    """The same."""
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """One run: which task, which method, how it is trained."""
 
@@ -51,6 +70,9 @@ class RunConfig:
     """The fields of the recipe that the user has set."""
     plugins: tuple[Plugin, ...] = ()
     """The code that is not equida's own, with the digest of its source."""
+    aims: Mapping[str, Aim] = field(default_factory=dict)
+    """For each part of the method that aims at other than equal class shares, those shares. They
+    are filled in before training starts (see `training.aims`)."""
 
     @property
     def benchmark(self) -> str | None:
@@ -98,11 +120,12 @@ class RunConfig:
         """Whether both give the same result.
 
         How the recipe was asked for does not count, as its values do. Weights count by their
-        digest where both configs have it, otherwise by their file.
+        digest where both configs have it, otherwise by their file. Class shares follow from the
+        rest.
         """
         both_known = bool(self.weights_sha256 and other.weights_sha256)
         ignored: dict[str, Any] = {"weights": None} if both_known else {"weights_sha256": ""}
-        ignored |= {"recipe_name": "", "recipe_changes": {}}
+        ignored |= {"recipe_name": "", "recipe_changes": {}, "aims": {}}
         # Records of earlier versions do not have it.
         ignored |= {} if self.plugins and other.plugins else {"plugins": ()}
         mine, theirs = (dataclasses.replace(config, **ignored) for config in (self, other))
@@ -141,6 +164,8 @@ class RunConfig:
                 if values.get(name) is not None:
                     values[name] = DataSpec.from_json(values[name])
             values["plugins"] = tuple(Plugin(**each) for each in values.get("plugins") or ())
+            aims = values.get("aims") or {}
+            values["aims"] = {part: Aim(**aim) for part, aim in aims.items()}
             return cls(**values)
         except TypeError as error:
             raise InputError(f"config.json is not the record of a run: {error}") from error
@@ -156,7 +181,7 @@ class RunConfig:
         are found again.
         """
         values = dataclasses.asdict(self)
-        del values["recipe_name"], values["recipe_changes"]
+        del values["recipe_name"], values["recipe_changes"], values["aims"]
         values["plugins"] = self.plugin_digests()
         if not values["plugins"]:
             del values["plugins"]

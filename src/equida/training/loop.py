@@ -14,6 +14,7 @@ from equida.distributed import whole_batches
 from equida.errors import InputError
 from equida.methods import METHODS
 from equida.methods.compose import split_name
+from equida.training.aims import with_recorded_aims
 from equida.training.build import SeededBackbone, build
 from equida.training.config import RunConfig
 from equida.training.feed import Feed
@@ -53,6 +54,7 @@ def train(
     recipe = config.recipe
     fabric = fabric or make_fabric(precision=recipe.precision)
     _check(config, fabric)
+    config = with_recorded_aims(config, folder, fabric)
     torch.manual_seed(config.seed)
     built = build(config, task, fabric, backbone)
     objective, optimizer = prepare(fabric, built.objective, built.optimizer)

@@ -22,7 +22,7 @@ from equida.data.shares import checked_shares, subsampled
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.files import file_sha256
-from equida.methods import method_name
+from equida.methods import check_overrides, method_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractedDomain,
@@ -31,6 +31,7 @@ from equida.models.extractor import (
     image_files,
 )
 from equida.progress import Bar, Mode, duration
+from equida.training.aims import check_priors
 from equida.training.build import SeededBackbone, row_shape
 from equida.training.config import RunConfig
 from equida.training.estimate import estimate
@@ -200,7 +201,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         request.method,
         recipe,
         opened.spec,
-        overrides=request.method_params,
+        overrides=check_overrides(request.method, request.method_params),
         backbone=backbone,
         weights=weights,
         weights_sha256=file_sha256(Path(weights)) if weights and from_weights else "",
@@ -211,6 +212,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         recipe_name=name,
         recipe_changes=_changes(request, previous),
     )
+    check_priors(config, opened.task)
     plan = Plan(with_plugins(config), RunFolder(folder).path, opened.task)
     if images and not previous and remarks.advise and not (folder / "result.json").exists():
         return _advise(plan, request, remarks)
@@ -555,7 +557,7 @@ def _plan_on_features(
         request.method,
         recipe,
         spec,
-        overrides=request.method_params,
+        overrides=check_overrides(request.method, request.method_params),
         weights=_weights(request, previous),
         feature_origin=origin,
         images=opened.spec,
@@ -565,6 +567,7 @@ def _plan_on_features(
         recipe_name=name,
         recipe_changes=_changes(request, previous),
     )
+    check_priors(config, task)
     return Plan(with_plugins(config), RunFolder(folder).path, task)
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -251,6 +251,8 @@ class Recorder:
             "picks": picks(self.history, self.built.metric),
             "seconds": round(self.elapsed(), 3),
         }
+        if self.config.aims:
+            result["aims"] = {name: asdict(aim) for name, aim in self.config.aims.items()}
         confusion = predictions.confusion()
         if confusion is not None:
             result["confusion"] = confusion.tolist()

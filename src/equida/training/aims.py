@@ -1,0 +1,252 @@
+"""The class shares that a run's methods aim at: found once before training, then fixed."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equida.class_shares import is_shares
+from equida.data import Domain, Task
+from equida.data.batches import eval_batches
+from equida.data.classes import match_classes
+from equida.data.transforms import Transform
+from equida.errors import InputError
+from equida.evaluation.shares import ShareEstimate, estimate_shares, shares_from_predictions
+from equida.methods import Method, configure
+from equida.methods.aiming import AimingMethod, prior_title
+from equida.methods.compose import Composite
+from equida.models.network import Network
+from equida.training.config import Aim, RunConfig
+from equida.training.folder import RunFolder
+from equida.training.processes import on_rank_zero
+from equida.training.recipe import Recipe
+
+MOST_ROWS = 10_000
+"""The most samples of a domain that an estimate looks at, evenly spaced."""
+DIGITS = 6
+"""Of a recorded share: more would be noise, and differ from machine to machine."""
+
+
+@dataclass(frozen=True)
+class StartingNetwork:
+    """The network that training starts from, and what it says of evenly spaced samples."""
+
+    network: Network
+    transform: Transform | None
+    """How images are prepared for it; None for rows."""
+    recipe: Recipe
+    device: torch.device
+
+    def features(self, domain: Domain) -> NDArray[np.float64]:
+        """What the backbone computes; rows of features stay as they are."""
+        (features,) = self._outputs(domain, lambda x: (self.network.backbone(x),))
+        return features
+
+    def predictions(self, domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Features after the bottleneck, and class probabilities."""
+        features, logits = self._outputs(domain, self.network)
+        return features, torch.from_numpy(logits).softmax(1).numpy()
+
+    def _outputs(
+        self, domain: Domain, compute: Callable[[Tensor], tuple[Tensor, ...]]
+    ) -> list[NDArray[np.float64]]:
+        chosen = domain if len(domain) <= MOST_ROWS else domain.select(spaced(len(domain)))
+        recipe, training = self.recipe, self.network.training
+        self.network.to(self.device).eval()
+        batches = eval_batches(
+            chosen, self.transform, recipe.eval_batch_size, workers=recipe.workers
+        )
+        try:
+            with torch.no_grad():
+                outputs = [
+                    [part.double().cpu() for part in compute(batch.x.to(self.device))]
+                    for batch in batches
+                ]
+        finally:
+            self.network.train(training)
+        return [torch.cat(parts).numpy() for parts in zip(*outputs, strict=True)]
+
+
+def asked_priors(config: RunConfig) -> dict[str, Any]:
+    """The config of each part of a run's method that aims at other than equal shares."""
+    parts = configure(config.method, config.overrides, config.benchmark)
+    return {
+        name: part for name, part in parts.items() if getattr(part, "prior", "uniform") != "uniform"
+    }
+
+
+def check_priors(config: RunConfig, task: Task) -> None:
+    """Raise InputError where the shares that are asked for cannot be had from the data."""
+    for name, part in asked_priors(config).items():
+        if part.prior != "estimate":
+            _known_shares(f"{name}.prior", part.prior, config, task)
+
+
+def find_aims(
+    config: RunConfig,
+    task: Task,
+    fabric: Fabric,
+    start: StartingNetwork,
+) -> dict[str, Aim]:
+    """For each part of the method that aims at other than equal shares, those shares.
+
+    Where the config has them already, as in a run that is continued or done again, they stay.
+
+    Args:
+        config: the run.
+        task: its data.
+        fabric: rank zero finds them, and every process gets the same.
+        start: the network that training starts from, for an estimate.
+    """
+    asked = asked_priors(config)
+    if set(config.aims) == set(asked):
+        for name, aim in config.aims.items():
+            _check_recorded(name, aim, len(task.classes))
+        return dict(config.aims)
+    return on_rank_zero(fabric, lambda: _records(asked, config, task, start))
+
+
+def _check_recorded(name: str, aim: Aim, classes: int) -> None:
+    """Raise InputError where shares from a file cannot be those of the run."""
+    found = np.array(aim.aim)
+    if found.shape != (classes,) or not ((found >= 0).all() and abs(found.sum() - 1) < 1e-3):
+        raise InputError(
+            f"config.json: aims.{name}.aim has {len(found)} shares that sum to {found.sum():g};"
+            f" expected {classes} shares that sum to 1"
+        )
+
+
+def with_recorded_aims(config: RunConfig, folder: Path | None, fabric: Fabric) -> RunConfig:
+    """The config with the shares that an unfinished run of the same config has recorded."""
+    if folder is None or config.aims or not asked_priors(config):
+        return config
+
+    def recorded() -> Mapping[str, Aim]:
+        there = RunFolder(folder).read_config()
+        return there.aims if there and there.describes_same_run(config) else {}
+
+    return replace(config, aims=on_rank_zero(fabric, recorded))
+
+
+def apply_aims(method: Method, aims: Mapping[str, Aim]) -> None:
+    """Let each part of a method aim at its shares."""
+    for name, aim in aims.items():
+        part = method.methods[name] if isinstance(method, Composite) else method
+        assert isinstance(part, AimingMethod), f"{name} has no shares to aim at"
+        part.aim_at(aim.aim)
+
+
+def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:
+    """For each part of a method that aims at other than equal shares, a line that says at which.
+
+    >>> aim_lines({"nsm": Aim("source", 1.0, [0.7, 0.3], [0.7, 0.3], False)}, ["mug", "pen"])
+    ['nsm aims at class shares by source: mug 70.0 % to pen 30.0 %, uniform would be 50.0 %']
+    """
+    lines = []
+    for part, aim in aims.items():
+        shares = np.array(aim.aim)
+        most, least = int(shares.argmax()), int(shares.argmin())
+        by = prior_title(aim.prior)
+        if aim.agreement is not None:
+            by += f" (agreement {aim.agreement:.2f}, W = {aim.imbalance:.2f})"
+        lines.append(
+            f"{part} aims at class shares by {by}: {classes[most]} {100 * shares[most]:.1f} % to"
+            f" {classes[least]} {100 * shares[least]:.1f} %, uniform would be"
+            f" {100 / len(shares):.1f} %"
+        )
+    return lines
+
+
+def _records(
+    asked: Mapping[str, Any], config: RunConfig, task: Task, start: StartingNetwork
+) -> dict[str, Aim]:
+    estimate: ShareEstimate | None = None
+    records = {}
+    for name, part in asked.items():
+        agreement = imbalance = None
+        strength = part.prior_strength
+        if part.prior == "estimate":
+            estimate = estimate or _estimate(config, task, start)
+            shares, strength = estimate.shares, 1.0
+            agreement = round(estimate.agreement, DIGITS)
+            imbalance = round(estimate.imbalance, DIGITS)
+        else:
+            shares = _known_shares(f"{name}.prior", part.prior, config, task)
+        aim = (1.0 - strength) / len(shares) + strength * shares
+        records[name] = Aim(
+            part.prior,
+            strength,
+            shares.round(DIGITS).tolist(),
+            aim.round(DIGITS).tolist(),
+            uses_target_labels=part.prior == "oracle",
+            agreement=agreement,
+            imbalance=imbalance,
+        )
+    return records
+
+
+def _estimate(config: RunConfig, task: Task, start: StartingNetwork) -> ShareEstimate:
+    if config.from_run:
+        return shares_from_predictions(*start.predictions(task.target))
+    key = _data_key(config)
+    if key not in _ESTIMATES:
+        labels = task.source.labels
+        assert labels is not None, "a source has labels"
+        found = estimate_shares(
+            start.features(task.source),
+            labels[spaced(len(labels))],
+            start.features(task.target),
+            len(task.classes),
+        )
+        if not key:
+            return found
+        _ESTIMATES[key] = found
+    return _ESTIMATES[key]
+
+
+# The runs of a comparison that one process does, one after the other, share their estimates.
+_ESTIMATES: dict[str, ShareEstimate] = {}
+
+
+def _data_key(config: RunConfig) -> str:
+    """What the features of a run on rows depend on; "" where that is not known."""
+    if not (config.task and config.data_sha256 and config.backbone == "none"):
+        return ""
+    return json.dumps([config.data_sha256, config.task.identity()], sort_keys=True)
+
+
+def _known_shares(name: str, prior: str, config: RunConfig, task: Task) -> NDArray[np.float64]:
+    """The shares that need no estimate."""
+    classes = len(task.classes)
+    if is_shares(prior):
+        given = json.loads(prior)
+        if isinstance(given, list):
+            if len(given) != classes:
+                raise InputError(
+                    f"{name} has {len(given)} shares; expected {classes}, one for each class"
+                )
+            return np.array(given)
+        shares = np.zeros(classes)
+        shares[match_classes(list(given), task.classes, name)] = list(given.values())
+        return shares
+    if prior == "source" and config.from_run:
+        raise InputError(f"{name} is 'source', but there are no source data; use estimate")
+    domain = task.source if prior == "source" else task.target
+    if domain.labels is None or not (domain.labels >= 0).any():
+        raise InputError(
+            f"{name} is {prior_title(prior)!r}, but {domain.name} has no labels; use estimate"
+        )
+    known = domain.labels[domain.labels >= 0]
+    return np.bincount(known, minlength=classes) / len(known)
+
+
+def spaced(count: int) -> NDArray[np.int64]:
+    """Indices of at most `MOST_ROWS` of so many samples, evenly spaced."""
+    return np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(np.int64)

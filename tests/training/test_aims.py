@@ -1,0 +1,191 @@
+"""The class shares that methods aim at: where they come from, and that they stay what they were."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from equida.data import Task, array_domain, make_task
+from equida.errors import InputError
+from equida.evaluation.shares import estimate_shares
+from equida.fields import specs
+from equida.methods import METHODS, Output, build
+from equida.methods.aiming import AimingMethod
+from equida.training import aims as module
+from equida.training.config import RunConfig
+from equida.training.loop import Trained, train
+from equida.training.recipe import Recipe
+
+Run = Callable[..., Trained]
+SMALL = Recipe(iterations=4, batch_size=8, bottleneck=6, evaluate_every=2, log_every=2)
+AIMING = ["nsm", "cwsm", "bnm", "fbnm", "im"]
+
+
+def skewed(labelled: bool = True) -> Task:
+    """Four blobs: equal shares in the source, most of the target in the first."""
+    random = np.random.default_rng(0)
+    centres = 4.0 * random.normal(size=(4, 8))
+    names = ["ant", "bee", "cat", "dog"]
+    domains = []
+    for sizes, shift, known in (((20, 20, 20, 20), 0.0, True), ((40, 12, 6, 2), 0.5, labelled)):
+        labels = np.repeat(np.arange(4), sizes)
+        rows = centres[labels] + shift + random.normal(size=(len(labels), 8))
+        name = "target" if shift else "source"
+        domain = array_domain(rows, labels if known else None, classes=names, name=name)
+        domains.append(domain)
+    return make_task(*domains)
+
+
+def aims_of(trained: Trained) -> Mapping[str, Any]:
+    recorded: Mapping[str, Any] = trained.result["aims"]
+    return recorded
+
+
+def test_exactly_the_methods_with_equity_have_a_prior() -> None:
+    found = {name for name in METHODS if issubclass(METHODS[name].method, AimingMethod)}
+    assert found == set(AIMING)
+    for name in AIMING:
+        assert {"prior", "prior_strength"} <= set(specs(METHODS[name].config))
+
+
+@pytest.mark.parametrize("name", AIMING)
+def test_a_method_uses_the_shares_that_it_is_given(name: str) -> None:
+    logits = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    output, labels = Output(torch.zeros(6, 5), logits), torch.zeros(6, dtype=torch.long)
+    values = []
+    for shares in (None, [0.25] * 4, [0.7, 0.1, 0.1, 0.1]):
+        method = build(name, 5, 4, torch.nn.Linear(5, 4))
+        assert isinstance(method, AimingMethod)
+        if shares:
+            method.aim_at(shares)
+        values.append(next(iter(method(output, labels, output, 0.5).values())).item())
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+    assert values[0] != pytest.approx(values[2], rel=1e-3)
+
+
+def test_shares_that_are_known_are_mixed_with_uniform_ones(run: Run) -> None:
+    """By hand: (1 - s) / 4 + s times the shares of the target, (40, 12, 6, 2) / 60."""
+    trained = run(
+        "nsm+cwsm", on=skewed(), overrides={"nsm.prior": "oracle", "cwsm.prior": "oracle"}
+    )
+    true = [40 / 60, 12 / 60, 6 / 60, 2 / 60]
+    recorded = aims_of(trained)
+    assert list(recorded) == ["nsm", "cwsm"]
+    assert recorded["nsm"]["shares"] == pytest.approx(true, abs=1e-6)
+    assert recorded["nsm"]["aim"] == pytest.approx([0.125 + 0.5 * p for p in true], abs=1e-6)
+    assert recorded["cwsm"]["aim"] == pytest.approx([0.0625 + 0.75 * p for p in true], abs=1e-6)
+    assert recorded["nsm"]["uses_target_labels"] is True
+    stored = trained.built.config.to_json()["aims"]
+    assert stored == recorded
+    parts: Any = trained.built.objective.method.methods
+    for name in ("nsm", "cwsm"):
+        assert parts[name].shares.tolist() == pytest.approx(recorded[name]["aim"], abs=1e-6)
+
+
+def test_the_source_and_given_shares(run: Run) -> None:
+    by_source = aims_of(run("bnm", on=skewed(), overrides={"prior": "source"}))["bnm"]
+    assert by_source["shares"] == pytest.approx([0.25] * 4)
+    assert by_source["uses_target_labels"] is False
+    named = {"Cat": 0.6, "ant": 0.4}
+    overrides = {"prior": json.dumps(named), "prior_strength": 1.0}
+    assert aims_of(run("im", on=skewed(), overrides=overrides))["im"]["aim"] == [0.4, 0.0, 0.6, 0.0]
+    listed = run("fbnm", on=skewed(), overrides={"prior": "0.1,0.2,0.3,0.4", "prior_strength": 1})
+    assert aims_of(listed)["fbnm"]["aim"] == [0.1, 0.2, 0.3, 0.4]
+
+
+def test_uniform_shares_leave_no_trace(run: Run) -> None:
+    plain, asked = run("nsm", on=skewed()), run("nsm", on=skewed(), overrides={"prior": "uniform"})
+    assert "aims" not in plain.result
+    assert "aims" not in asked.result
+    assert plain.result["last"] == asked.result["last"]
+
+
+def test_an_estimate_comes_from_the_features_and_is_used_as_it_is(run: Run) -> None:
+    task = skewed(labelled=False)
+    recorded = aims_of(run("nsm", on=task, overrides={"prior": "estimate"}))["nsm"]
+    rows = [np.asarray(d.values, np.float64) for d in (task.source, task.target)]  # type: ignore[attr-defined]
+    expected = estimate_shares(rows[0], np.repeat(np.arange(4), 20), rows[1], 4)
+    assert recorded["aim"] == pytest.approx(expected.shares, abs=2e-4)
+    assert recorded["shares"] == recorded["aim"]
+    assert recorded["agreement"] == pytest.approx(expected.agreement, abs=2e-3)
+    assert recorded["imbalance"] == pytest.approx(expected.imbalance, abs=2e-3)
+    assert recorded["aim"][0] > 0.5
+    assert recorded["uses_target_labels"] is False
+
+
+def test_an_estimate_looks_at_evenly_spaced_rows_of_large_domains(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def counted(source: Any, labels: Any, target: Any, classes: int) -> Any:
+        seen.extend((len(source), len(labels), len(target)))
+        assert set(labels.tolist()) == {0, 1, 2, 3}
+        return estimate_shares(source, labels, target, classes)
+
+    monkeypatch.setattr(module, "estimate_shares", counted)
+    monkeypatch.setattr(module, "MOST_ROWS", 30)
+    run("nsm", on=skewed(), overrides={"prior": "estimate"})
+    assert seen == [30, 30, 30]
+
+
+class Interrupt(Exception):
+    pass
+
+
+class Interrupting:
+    """Ends the run after its first checkpoint."""
+
+    def logged(self, step: int, terms: Mapping[str, float]) -> None: ...
+    def evaluated(self, step: int, figures: Mapping[str, float]) -> None: ...
+
+    def stepped(self, step: int) -> None:
+        if step == 3:
+            raise Interrupt
+
+
+def test_a_continued_run_keeps_its_shares_and_is_bit_identical(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = RunConfig("nsm", SMALL, overrides={"prior": "estimate"})
+    whole = train(config, skewed(), folder=tmp_path / "whole")
+    with pytest.raises(Interrupt):
+        train(config, skewed(), folder=tmp_path / "broken", observers=(Interrupting(),))
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError("estimated again")
+
+    monkeypatch.setattr(module, "estimate_shares", refused)
+    continued = train(config, skewed(), folder=tmp_path / "broken")
+    assert continued.result["aims"] == whole.result["aims"]
+    first, second = (tmp_path / name / "model.safetensors" for name in ("whole", "broken"))
+    assert first.read_bytes() == second.read_bytes()
+    stored = RunConfig.from_json(json.loads((tmp_path / "broken" / "config.json").read_text()))
+    assert stored.to_json()["aims"] == whole.result["aims"]
+    again = train(stored, skewed())
+    assert again.result["aims"] == whole.result["aims"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"prior": "0.5,0.5"}, r"nsm\.prior has 2 shares; expected 4, one for each class"),
+        ({"prior": '{"ant": 0.5, "cow": 0.5}'}, r"nsm\.prior: 'cow' not among the 4 classes"),
+        ({"prior": "0.5,0.5,0.5,0.5"}, r"4 shares sum to 2; expected 1, or whole counts"),
+        ({"prior": "1.5,-0.5,0,0"}, r"the share of class 1 is -0\.5; expected 0 or more"),
+        ({"prior": "guess"}, r"nsm\.prior is 'guess'; it must be uniform, source, estimate"),
+        ({"prior": "oracle"}, r"'oracle \(uses target labels\)', but target has no labels"),
+        ({"prior": "estimate", "r": 0.0}, r"nsm\.prior is 'estimate', but r is 0.*r above 0"),
+        ({"prior_strength": 1.5}, r"prior_strength is 1\.5; it must be a number from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_aimed_at_is_one_line(
+    run: Run, overrides: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        run("nsm", on=skewed(labelled=False), overrides=overrides)
+    assert "\n" not in str(error.value)
