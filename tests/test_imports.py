@@ -22,6 +22,7 @@ ALLOWED = {
     "runs": {"training", "methods", "models", "data", "evaluation"},
     "experiments": {"runs", "training", "methods", "models", "data", "evaluation"},
     "estimator": {"training", "methods", "models", "data", "evaluation"},
+    "scorers": {"estimator", "evaluation"},
     "report": {"experiments", "runs", "training", "methods", "data", "evaluation", "paper"},
     "paper": {
         "report",
@@ -76,10 +77,11 @@ def test_the_front_door_shows_itself_and_nothing_else() -> None:
     shown = {name for name in dir(equida) if not name.startswith("_")}
     assert shown == {
         "EquidaClassifier", "adapt", "bench", "extract_features", "global_batch", "load_run",
+        "scorers",
     }  # fmt: skip
     assert "__version__" in dir(equida)
     for name in shown:
-        assert callable(getattr(equida, name))
+        assert callable(getattr(equida, name)) or name == "scorers"
 
 
 def test_importing_the_package_imports_no_torch() -> None:

@@ -2,13 +2,15 @@
 
 >>> import equida
 >>> [name for name in dir(equida) if not name.startswith("_")]
-['EquidaClassifier', 'adapt', 'bench', 'extract_features', 'global_batch', 'load_run']
+['EquidaClassifier', 'adapt', 'bench', 'extract_features', 'global_batch', 'load_run',
+ 'scorers']
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from equida import scorers
     from equida.api import adapt, bench, extract_features, load_run
     from equida.distributed import global_batch
     from equida.estimator import EquidaClassifier
@@ -22,6 +24,7 @@ __all__ = [
     "extract_features",
     "global_batch",
     "load_run",
+    "scorers",
 ]
 
 # Imported late, so that `import equida` costs nothing and `import equida.losses` only torch.
@@ -36,6 +39,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "scorers":
+        return importlib.import_module("equida.scorers")
     if name in _MODULES:
         return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

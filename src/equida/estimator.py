@@ -5,7 +5,7 @@ import dataclasses
 import numbers
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,11 +19,17 @@ from sklearn.base import (
 )
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 from torch import Tensor
 
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
+from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.fields import FieldError
 from equida.methods import Method, check_overrides, method_name
 from equida.torch_modes import torch_threads
@@ -49,9 +55,10 @@ class EquidaClassifier(
     The network is linear - batch normalisation - ReLU - dropout - linear, trained by SGD on source
     cross-entropy plus the method's terms. Target labels are never read.
 
-    A search over parameters must not select on target labels either. With `X_target=`, scikit-learn
-    scores held-out source rows; `scoring=lambda model, X, y: model.result_["last"]["bnm"]` selects
-    by a label-free score of the target predictions instead.
+    A search over parameters must not select on target labels either: `equida.scorers` has scores
+    of the target predictions that need no label, and a splitter that folds the source. With
+    `X_target=`, scikit-learn scores held-out source rows. With `sample_domain=` it tells `score`
+    which rows are the source's only where metadata routing is enabled; else `score` warns.
 
     Args:
         method: a name that `equida list methods` shows, or several with "+" between them; or a
@@ -99,6 +106,12 @@ class EquidaClassifier(
     >>> model.predict([[1, 3], [11, 9]])
     array(['low', 'high'], dtype='<U4')
     """
+
+    # What scikit-learn's searches and pipelines pass on where metadata routing is enabled.
+    __metadata_request__fit: ClassVar = {"sample_domain": True, "X_target": True}
+    __metadata_request__predict: ClassVar = {"sample_domain": True}
+    __metadata_request__predict_proba: ClassVar = {"sample_domain": True}
+    __metadata_request__score: ClassVar = {"sample_domain": True}
 
     def __init__(
         self,
@@ -186,24 +199,102 @@ class EquidaClassifier(
             )
         task = self._task(rows, labels, rows if target is None else target)
         self._train(_fitting(config, task), task)
+        self._fitted_with_domains = sample_domain is not None
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The label of each row."""
-        _, logits = self._forward(X)
+    def predict(self, X: ArrayLike, sample_domain: ArrayLike | None = None) -> NDArray[Any]:
+        """The label of each row.
+
+        Args:
+            X: rows of either domain.
+            sample_domain: not needed, as one network predicts both domains; checked where given.
+        """
+        _, logits = self._forward(X, sample_domain)
         labels: NDArray[Any] = self.classes_[logits.argmax(1).numpy()]
         return labels
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """The probability of each class, (rows, classes), in the order of `classes_`."""
-        _, logits = self._forward(X)
+    def predict_proba(
+        self, X: ArrayLike, sample_domain: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """The probability of each class, (rows, classes), in the order of `classes_`.
+
+        Args:
+            X: rows of either domain.
+            sample_domain: not needed, as one network predicts both domains; checked where given.
+        """
+        _, logits = self._forward(X, sample_domain)
         return logits.softmax(1).numpy()
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        sample_domain: ArrayLike | None = None,
+    ) -> float:
+        """Accuracy on the rows of the source, whose labels are known.
+
+        Args:
+            X: rows.
+            y: one label per row.
+            sample_weight: one weight per row.
+            sample_domain: one number per row, positive for source and negative for target: target
+                rows do not count. Where there are only target rows, and where it is None after a
+                fit with `sample_domain`, all rows count, with a warning: labels of target rows may
+                be placeholders.
+        """
+        check_is_fitted(self)
+        if sample_domain is not None:
+            source = np.flatnonzero(source_rows(sample_domain, _num_samples(X)))
+            if len(source):
+                X = _safe_indexing(X, source)
+                # What is an array of objects for its placeholders is one of labels without them.
+                y = np.asarray(np.asarray(_safe_indexing(y, source)).tolist())
+                if sample_weight is not None:
+                    sample_weight = _safe_indexing(sample_weight, source)
+            else:
+                self._warn_of_placeholders(y, "all rows are target rows")
+        elif self._fitted_with_domains:
+            self._warn_of_placeholders(y, "score is not told which rows are the source's")
+        return float(super().score(X, y, sample_weight))
+
+    def _warn_of_placeholders(self, y: ArrayLike, why: str) -> None:
+        """Warn that labels of target rows may be counted; refuse those that are no class."""
+        known = set(self.classes_.tolist())
+        for label in np.asarray(y).tolist():
+            if label not in known:
+                raise InputError(
+                    f"y has the label {label!r}, which no source row has, and {why}; score takes "
+                    "labels that are known: pass sample_domain= with source rows among X"
+                )
+        warnings.warn(
+            f"{why}: all labels count, also placeholders of target rows. Pass sample_domain= with "
+            "source rows to score; in a search, enable the metadata routing of scikit-learn, or "
+            "fit with X_target=",
+            stacklevel=3,
+        )
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """The output of the hidden layer for each row, (rows, bottleneck)."""
         features, _ = self._forward(X)
         single = getattr(X, "dtype", None) == np.float32
         return features.to(torch.float32 if single else torch.float64).numpy()
+
+    def predictions(self, X: ArrayLike, y: ArrayLike | None = None) -> DomainPredictions:
+        """What the network says of rows, as label-free validators look at it.
+
+        Args:
+            X: rows of one domain.
+            y: their labels, where they are known; a label that is no class counts as unknown.
+        """
+        features, logits = self._forward(X)
+        rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        labels = None
+        if y is not None:
+            numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
+            labels = torch.tensor([numbers.get(label, -1) for label in np.asarray(y).tolist()])
+        inputs = InputRows(torch.from_numpy(self._inputs(rows)))
+        return DomainPredictions(logits.log_softmax(1), labels, features, inputs)
 
     @property
     def _n_features_out(self) -> int:
@@ -272,7 +363,9 @@ class EquidaClassifier(
             raise InputError(f"device is {self.device!r}, which torch does not find; use 'auto'")
         return make_fabric(ACCELERATORS[self.device], precision=used.precision)
 
-    def _forward(self, X: ArrayLike) -> tuple[Tensor, Tensor]:
+    def _forward(
+        self, X: ArrayLike, sample_domain: ArrayLike | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Hidden features and logits of every row.
 
         They are computed in double precision, so that the probabilities of a row do not depend on
@@ -280,6 +373,8 @@ class EquidaClassifier(
         """
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        if sample_domain is not None:
+            source_rows(sample_domain, len(rows))
         with torch.inference_mode(), torch_threads(1 if self.n_jobs is None else self.n_jobs):
             outputs = [
                 self.objective_.predict(torch.from_numpy(self._inputs(part)).double())
@@ -318,7 +413,7 @@ def _merged(named: dict[str, Any], others: Mapping[str, Any] | None, name: str) 
     return named | dict(others or {})
 
 
-def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
+def source_rows(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
     """An array that is True for the rows of the source."""
     domains = np.asarray(sample_domain)
     if domains.shape != (count,) or domains.dtype.kind not in "iuf":
@@ -333,6 +428,12 @@ def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
             f"sample_domain is {domains[row]} in row {row}; expected a positive number for a source"
             " row and a negative one for a target row"
         )
+    return source
+
+
+def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
+    """The same, where both domains must have rows."""
+    source = source_rows(sample_domain, count)
     if source.all() or not source.any():
         missing, sign = ("target", "negative") if source.all() else ("source", "positive")
         raise InputError(f"sample_domain has no {missing} rows; expected some {sign} numbers")
