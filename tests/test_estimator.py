@@ -342,3 +342,18 @@ def test_what_is_wrong_with_the_target_is_said_of_the_target() -> None:
     x, y = np.eye(6), np.arange(6) % 2
     with pytest.raises(ValueError, match="X_target: Input X contains infinity"):
         EquidaClassifier().fit(x, y, X_target=x + np.inf)
+
+
+def test_class_shares_to_aim_at(shifted: Data) -> None:
+    """An estimate, and shares by label; the target's labels are not there to be used."""
+    source, y, target, _ = shifted
+    few = np.concatenate([target[:20], target[20:24]])
+    model = EquidaClassifier(prior="estimate", **QUICK).fit(source, y, X_target=few)
+    aim = dict(zip(model.classes_, model.result_["aims"]["nsm"]["aim"], strict=True))
+    assert aim["c"] > 0.5 > 0.25 > aim["b"]
+    given = EquidaClassifier(
+        "bnm", prior={"a": 0.2, "b": 0.2, "c": 0.6}, method_params={"prior_strength": 1}, **QUICK
+    )
+    assert given.fit(source, y, X_target=few).result_["aims"]["bnm"]["aim"] == [0.2, 0.2, 0.6]
+    with pytest.raises(InputError, match="target has no labels; use estimate"):
+        EquidaClassifier(prior="oracle", **QUICK).fit(source, y, X_target=few)

@@ -264,6 +264,7 @@ def bench(
     recipe: str | None = None,
     recipe_params: Mapping[str, Any] | None = None,
     sweep: Sweeps = (),
+    prior: Any = None,
     select: str = "last",
     measures: bool = False,
     out: str | Path | None = None,
@@ -297,6 +298,8 @@ def bench(
         recipe: "paper", "features" or "digits"; chosen by the data by default.
         recipe_params: fields of the recipe by name, such as {"iterations": 500}.
         sweep: hyper-parameters to vary, such as {"r": [0.5, 1]} or ["r=0.5,1"].
+        prior: the class shares that methods with equity aim at: "uniform", "source", "estimate" (of
+            the target, without its labels), "oracle" (uses target labels), shares, or a file.
         select: the step of each run that counts: "last", "oracle" (uses target labels), or a
             validator.
         measures: whether the table has columns for equity and discriminability.
@@ -330,6 +333,7 @@ def bench(
         recipe=recipe,
         recipe_params=_plain(recipe_params),
         sweep=sweep,
+        prior=prior,
         select=select,
         measures=measures,
         jobs=jobs,

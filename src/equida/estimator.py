@@ -39,7 +39,7 @@ from equida.training.loop import Trained, train
 from equida.training.processes import make_fabric
 from equida.training.recipe import Recipe, recipe
 
-METHOD_PARAMETERS = ("trade_off", "r", "alpha")
+METHOD_PARAMETERS = ("trade_off", "r", "alpha", "prior")
 RECIPE_PARAMETERS = (
     "iterations", "batch_size", "learning_rate", "weight_decay", "bottleneck", "dropout",
 )  # fmt: skip
@@ -67,6 +67,9 @@ class EquidaClassifier(
             default, as for the two that follow.
         r: pressure towards equal class sizes, for methods that have it (nsm, cwsm).
         alpha: flatness near the minimum, for methods that have it (nsm).
+        prior: the class shares to aim at, for methods with equity (nsm, cwsm, bnm, fbnm, im):
+            "uniform", "source", "estimate" (of the target, without its labels), shares in the order
+            of `classes_`, or a dictionary of labels with shares.
         method_params: the method's other hyper-parameters by name; "part.name" in a composition,
             such as {"nsm.trade_off": 1.0} in "cdan+nsm".
         iterations: steps of the optimiser.
@@ -120,6 +123,7 @@ class EquidaClassifier(
         trade_off: float | None = None,
         r: float | None = None,
         alpha: float | None = None,
+        prior: Any = None,
         method_params: Mapping[str, Any] | None = None,
         iterations: int = 1000,
         batch_size: int = 36,
@@ -138,6 +142,7 @@ class EquidaClassifier(
         self.trade_off = trade_off
         self.r = r
         self.alpha = alpha
+        self.prior = prior
         self.method_params = method_params
         self.iterations = iterations
         self.batch_size = batch_size

@@ -16,7 +16,7 @@ from equida.fields import specs
 from equida.methods import METHODS, Output, build
 from equida.methods.aiming import AimingMethod
 from equida.training import aims as module
-from equida.training.config import RunConfig
+from equida.training.config import Aim, RunConfig
 from equida.training.loop import Trained, train
 from equida.training.recipe import Recipe
 
@@ -81,9 +81,10 @@ def test_shares_that_are_known_are_mixed_with_uniform_ones(run: Run) -> None:
     assert recorded["nsm"]["uses_target_labels"] is True
     stored = trained.built.config.to_json()["aims"]
     assert stored == recorded
-    parts: Any = trained.built.objective.method.methods
+    method: Any = trained.built.objective.method
     for name in ("nsm", "cwsm"):
-        assert parts[name].shares.tolist() == pytest.approx(recorded[name]["aim"], abs=1e-6)
+        aim = method.part(name).shares.tolist()
+        assert aim == pytest.approx(recorded[name]["aim"], abs=1e-6)
 
 
 def test_the_source_and_given_shares(run: Run) -> None:
@@ -189,3 +190,30 @@ def test_what_cannot_be_aimed_at_is_one_line(
     with pytest.raises(InputError, match=message) as error:
         run("nsm", on=skewed(labelled=False), overrides=overrides)
     assert "\n" not in str(error.value)
+
+
+class OtherRank:
+    """Fabric on a process that is not the first: what it gets is what the first one sends."""
+
+    is_global_zero = False
+
+    def __init__(self, sent: Any) -> None:
+        self.sent = sent
+
+    def broadcast(self, _: Any) -> Any:
+        return self.sent, ""
+
+
+def test_every_process_gets_what_the_first_one_finds() -> None:
+    config = RunConfig("nsm", SMALL, overrides={"prior": "estimate"})
+    sent = {"nsm": Aim("estimate", 1.0, [0.4, 0.2, 0.2, 0.2], [0.4, 0.2, 0.2, 0.2], False)}
+    other: Any = OtherRank(sent)
+    nothing: Any = None  # no network: this process must not estimate
+    assert module.find_aims(config, skewed(), other, nothing) == sent
+
+
+def test_recorded_shares_that_do_not_fit_are_refused() -> None:
+    aims = {"nsm": Aim("estimate", 1.0, [0.5, 0.5], [0.5, 0.5], False)}
+    config = RunConfig("nsm", SMALL, overrides={"prior": "estimate"}, aims=aims)
+    with pytest.raises(InputError, match=r"aims\.nsm\.aim has 2 shares .* expected 4 shares"):
+        train(config, skewed())

@@ -60,6 +60,9 @@ class Arguments:
     sweep: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Vary a hyper-parameter or a field of the recipe: r=0.5,1 or trade_off=0.5:2.5:0.5. The flag
     can be given several times; a method that does not have the hyper-parameter is run once."""
+    prior: str = ""
+    """Class shares that methods with equity aim at: uniform, source, estimate (of the target,
+    without its labels), oracle (uses target labels), or a file; to compare, --sweep prior=..."""
     select: str = "last"
     """Which step of a run the table shows: last, oracle (uses target labels), or a validator."""
     measures: bool = False
@@ -122,6 +125,7 @@ def request_of(arguments: Any) -> "BenchRequest":
         recipe=given.recipe or None,
         recipe_params=overrides(arguments.training),
         sweep=given.sweep,
+        prior=given.prior or None,
         select=given.select,
         measures=given.measures,
         jobs=given.jobs,

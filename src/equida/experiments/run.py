@@ -2,12 +2,13 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from equida import plugins
+from equida.class_shares import shares_text
 from equida.data import ArrayDomain, Benchmark, Task, benchmark
 from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.open import DataPlaces, OpenedTask, data_sha256, open_task
@@ -71,6 +72,8 @@ class BenchRequest:
     recipe: str | None = None
     recipe_params: Mapping[str, Any] = field(default_factory=dict)
     sweep: Sweeps = ()
+    prior: Any = None
+    """The class shares that methods with equity aim at; None: uniform ones."""
     select: str = "last"
     measures: bool = False
     jobs: int = 0
@@ -141,7 +144,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     chosen = benchmark(request.dataset)
     tasks = chosen_tasks(request.tasks, chosen)
     name = chosen.registered_name
-    rows = variants(chosen_methods(request.methods), sweeps(request.sweep), name)
+    rows = variants(chosen_methods(request.methods), requested_sweeps(request), name)
     seeds = chosen_seeds(request.seeds)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
@@ -168,6 +171,16 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     )
 
 
+def requested_sweeps(request: BenchRequest) -> list[Sweep]:
+    """What is varied, and the prior, which is a sweep of one value."""
+    varied = sweeps(request.sweep)
+    if request.prior is None:
+        return varied
+    if any(sweep.name.rpartition(".")[2] == "prior" for sweep in varied):
+        raise InputError("prior is given by itself and in a sweep; give it once")
+    return [*varied, Sweep("prior", (_hashable(request.prior),))]
+
+
 def sweeps(given: Sweeps) -> list[Sweep]:
     """What is varied.
 
@@ -175,8 +188,13 @@ def sweeps(given: Sweeps) -> list[Sweep]:
     ([Sweep(name='r', values=(0.5, 1))], [Sweep(name='alpha', values=(1.0, 1.5, 2.0))])
     """
     if isinstance(given, Mapping):
-        return [Sweep(name, tuple(values)) for name, values in given.items()]
+        return [Sweep(name, tuple(map(_hashable, values))) for name, values in given.items()]
     return [parse_sweep(text) for text in given]
+
+
+def _hashable(value: Any) -> Any:
+    """Class shares in their one spelling, which can be compared; other values as they are."""
+    return value if isinstance(value, Hashable) else shares_text(value, "prior")
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,10 @@ class Composite(Method):
             return output.logits
         return self._each()[self._predictor].predict(output)
 
+    def part(self, name: str) -> Method:
+        """One of the methods, by the name that it has in the composition."""
+        return self._each()[name]
+
     def _each(self) -> dict[str, Method]:
         return {name: typing.cast(Method, self.methods[key]) for name, key in self._keys.items()}
 

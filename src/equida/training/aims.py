@@ -138,7 +138,7 @@ def with_recorded_aims(config: RunConfig, folder: Path | None, fabric: Fabric) -
 def apply_aims(method: Method, aims: Mapping[str, Aim]) -> None:
     """Let each part of a method aim at its shares."""
     for name, aim in aims.items():
-        part = method.methods[name] if isinstance(method, Composite) else method
+        part = method.part(name) if isinstance(method, Composite) else method
         assert isinstance(part, AimingMethod), f"{name} has no shares to aim at"
         part.aim_at(aim.aim)
 
@@ -156,6 +156,9 @@ def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:
         by = prior_title(aim.prior)
         if aim.agreement is not None:
             by += f" (agreement {aim.agreement:.2f}, W = {aim.imbalance:.2f})"
+        if aim.aim[most] == aim.aim[least]:
+            lines.append(f"{part} aims at class shares by {by}: uniform ones")
+            continue
         lines.append(
             f"{part} aims at class shares by {by}: {classes[most]} {100 * shares[most]:.1f} % to"
             f" {classes[least]} {100 * shares[least]:.1f} %, uniform would be"
