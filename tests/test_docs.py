@@ -1,0 +1,108 @@
+"""What the README and the site tell users to type works."""
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from equida.cli import VERBS, arguments_class
+from equida.cli._parse import parse
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text()
+    for path in (
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+    )
+}
+# These are made when the site is built, from the help and the registries themselves.
+MADE = {"docs/commands.md", "docs/data_sets.md", "docs/theory.md"}
+FRAGMENTS = {"CONTRIBUTING.md"}
+"""Pages whose Python shows pieces of files, not programs."""
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def commands(text: str) -> list[str]:
+    """The calls of equida in shell blocks, and those with flags inside sentences."""
+    lines = [line for block in blocks(text, "sh") for line in block.splitlines()]
+    quoted = [found for found in re.findall(r"`(equida [^`]+)`", text) if "--" in found]
+    calls = [line for line in (*lines, *quoted) if re.match("equida [a-z]", line)]
+    return [line for line in calls if "..." not in line]
+
+
+COMMANDS = [
+    (page, line) for page, text in PAGES.items() if page not in MADE for line in commands(text)
+]
+PROGRAMS = {
+    page: "\n".join(blocks(text, "python")) for page, text in PAGES.items() if page not in FRAGMENTS
+}
+"""The blocks of each page in their order: a later one may use the names of an earlier one."""
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
+def test_commands_are_understood(page: str, command: str) -> None:
+    words = shlex.split(command.replace("…", ""), comments=True)
+    words = words[: words.index(">")] if ">" in words else words
+    verb, rest = words[1], words[2:]
+    assert verb in VERBS, page
+    parse(arguments_class(importlib.import_module(f"equida.cli.{verb}"), rest), verb, rest)
+
+
+def test_there_are_commands_and_programs() -> None:
+    assert len(COMMANDS) > 20
+    assert len([program for program in PROGRAMS.values() if program]) > 2
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with photos/ and clipart/, as the pages assume them: two classes, noise images."""
+    from PIL import Image
+
+    root = tmp_path_factory.mktemp("docs")
+    random = np.random.default_rng(0)
+    for domain in ("photos", "clipart"):
+        for name, brightness in (("mug", 60), ("pen", 190)):
+            (root / domain / name).mkdir(parents=True)
+            for number in range(20):
+                pixels = random.normal(brightness, 25, (32, 32, 3)).clip(0, 255).astype(np.uint8)
+                Image.fromarray(pixels).save(root / domain / name / f"{number}.png")
+    return root
+
+
+@pytest.mark.parametrize("page", [page for page, program in PROGRAMS.items() if program])
+def test_programs_run(page: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folders)
+    exec(compile(PROGRAMS[page], page, "exec"), names_of(page))
+
+
+def names_of(page: str) -> dict[str, Any]:
+    """What the programs of a page take for granted."""
+    random = np.random.default_rng(0)
+    labels = np.arange(120) % 3
+    rows = 3.0 * np.eye(3)[labels] + random.normal(size=(120, 3))
+    source_logits, target_logits = torch.randn(2, 8, 3, requires_grad=True)
+    names: dict[str, Any] = {
+        "F": F,
+        "source_logits": source_logits,
+        "target_logits": target_logits,
+        "labels": torch.arange(8) % 3,
+        "X": rows,
+        "y": labels,
+        "d": np.where(np.arange(120) < 60, 1, -2),
+        "X_new": rows[:5],
+        "X_target": rows + 0.5,
+    }
+    if page == "docs/own_loop.md":
+        names |= {"z_s": source_logits, "z_t": target_logits, "y": torch.arange(8) % 3}
+    return names
