@@ -1,18 +1,24 @@
 """What the README and the site tell users to type works."""
 
+import contextlib
+import dataclasses
 import importlib
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import sklearn
 import torch
 import torch.nn.functional as F
 
+from equida import EquidaClassifier
 from equida.cli import VERBS, arguments_class
 from equida.cli._parse import parse
+from equida.training.recipe import RECIPES
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -74,7 +80,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for domain in ("photos", "clipart"):
         for name, brightness in (("mug", 60), ("pen", 190)):
             (root / domain / name).mkdir(parents=True)
-            for number in range(20):
+            for number in range(18):
                 pixels = random.normal(brightness, 25, (32, 32, 3)).clip(0, 255).astype(np.uint8)
                 Image.fromarray(pixels).save(root / domain / name / f"{number}.png")
     return root
@@ -83,7 +89,19 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", [page for page, program in PROGRAMS.items() if program])
 def test_programs_run(page: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folders)
-    exec(compile(PROGRAMS[page], page, "exec"), names_of(page))
+    with brief_training(monkeypatch), sklearn.config_context():
+        exec(compile(PROGRAMS[page], page, "exec"), names_of(page))
+
+
+@contextlib.contextmanager
+def brief_training(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Few steps where a program does not say how many: it is to run, not to learn."""
+    monkeypatch.setitem(EquidaClassifier.__init__.__kwdefaults__, "iterations", 10)
+    usual = RECIPES["features"]
+    brief = dataclasses.replace(usual.recipe, iterations=20, evaluate_every=10)
+    RECIPES.add("features", dataclasses.replace(usual, recipe=brief), replace=True)
+    yield
+    RECIPES.add("features", usual, replace=True)
 
 
 def names_of(page: str) -> dict[str, Any]:
@@ -101,6 +119,8 @@ def names_of(page: str) -> dict[str, Any]:
         "y": labels,
         "d": np.where(np.arange(120) < 60, 1, -2),
         "X_new": rows[:5],
+        "X_source": rows,
+        "y_source": labels,
         "X_target": rows + 0.5,
     }
     if page == "docs/own_loop.md":
