@@ -96,7 +96,8 @@ def test_programs_run(page: str, folders: Path, monkeypatch: pytest.MonkeyPatch)
 @contextlib.contextmanager
 def brief_training(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Few steps where a program does not say how many: it is to run, not to learn."""
-    monkeypatch.setitem(EquidaClassifier.__init__.__kwdefaults__, "iterations", 10)
+    defaults = EquidaClassifier.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "iterations", 10)
     usual = RECIPES["features"]
     brief = dataclasses.replace(usual.recipe, iterations=20, evaluate_every=10)
     RECIPES.add("features", dataclasses.replace(usual, recipe=brief), replace=True)
