@@ -12,10 +12,16 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 # Percentage points by which the last line must beat the first: about half of what is printed.
 GAINS = {"own_loop": 2.5, "tabular": 15.0}
+# Examples in the loops of others: the packages that they need, and such a gain.
+FRAMEWORKS = {
+    "with_lightning": (("pytorch_lightning",), 2.0),
+    "with_hugging_face": (("transformers", "accelerate"), 10.0),
+    "with_skorch": (("skorch",), 2.0),
+}
 
 
 def test_every_example_is_tested() -> None:
-    others = {"front_door", "ddp", "accumulation"}
+    others = {"front_door", "ddp", "accumulation", *FRAMEWORKS}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*GAINS, *others}
 
 
@@ -29,6 +35,22 @@ def test_adaptation_pays(name: str) -> None:
     assert len(means) == len(run.stdout.splitlines()) >= 2
     assert means[-1] - means[0] > GAINS[name]
     assert run.stderr == ""
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_in_the_loop_of_another_package(name: str) -> None:
+    packages, gain = FRAMEWORKS[name]
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        pytest.skip(f"needs {missing[0]}, which the extra dev installs")
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py"],
+        capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    found = re.findall(r"^trade-off \S+: (\S+) .*%$", run.stdout, re.MULTILINE)
+    without, with_nsm = map(float, found)
+    assert with_nsm - without > gain
+    assert "equida" not in run.stderr
 
 
 def test_the_front_door() -> None:
