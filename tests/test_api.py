@@ -234,7 +234,6 @@ def test_the_random_numbers_of_the_caller_go_on(arrays: dict[str, Any]) -> None:
         ({"method": "nms"}, "did you mean 'nsm'"),
         ({"method_params": {"q": 1.0}}, "q"),
         ({"recipe_params": {"speed": 1}}, "recipe has no field 'speed'"),
-        ({"recipe_params": SMALL | {"batch_size": 61}}, "60 samples, fewer than a batch of 61"),
         ({"weights": "nowhere.pth"}, "--weights nowhere.pth does not exist"),
         ({"dataset": "office31"}, "leave them out with data in memory"),
         ({"backbone": "resnet50"}, "rows are features already"),

@@ -267,7 +267,6 @@ def test_mistakes_are_one_line(
     [
         (["--keep", "accuracy"], "keep is 'accuracy'"),
         (["--r", "7"], "--r is 7; it must be a number from 0 to 1;"),
-        (["--batch-size", "61"], "60 samples, fewer than a batch of 61"),
         (["--devices", "5"], "cannot share batches of 36 equally"),
         (["--devices", "2", "--batch-size", "2"], "each of 2 processes would have one sample"),
         (["--seed", "99999999999999999999"], "it must be from 0 to 2^63 - 1"),

@@ -206,11 +206,23 @@ def test_unlabelled_is_minus_one() -> None:
     assert (next(BatchStream(Images(labelled=False), 6, SMALL)).labels == -1).all()
 
 
-def test_too_few_samples_for_a_batch() -> None:
-    with pytest.raises(
-        InputError, match="toy has 5 samples, fewer than a batch of 36; use a batch"
-    ):
-        BatchStream(Images(5), 36, SMALL)
+def test_a_batch_larger_than_the_domain_repeats_its_samples_evenly() -> None:
+    stream = BatchStream(Images(5), 12, SMALL)
+    first, second = _take(stream, 2)
+    for batch in (first, second):
+        counts = torch.bincount(batch.indices, minlength=5)
+        assert sorted(counts.tolist()) == [2, 2, 2, 3, 3]
+    assert first.indices.tolist() != second.indices.tolist()
+    assert _same(_take(BatchStream(Images(5), 12, SMALL, start=1), 1), [second])
+    # A sample that comes twice is not augmented the same way.
+    crops = Transform("random-crop", 12, 8)
+    batch = next(BatchStream(Images(5), 12, crops))
+    twice = [batch.x[batch.indices == number] for number in range(5)]
+    assert any(not each[0].equal(each[1]) for each in twice)
+    shares = [next(BatchStream(Images(5), 12, crops, rank=r, world_size=2)).x for r in (0, 1)]
+    assert torch.cat(shares).equal(batch.x)
+    with pytest.raises(InputError, match="toy has no samples"):
+        BatchStream(Images(0), 12, SMALL)
 
 
 def test_a_batch_that_cannot_be_shared() -> None:

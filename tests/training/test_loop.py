@@ -311,9 +311,8 @@ def test_the_last_step_is_always_evaluated(run: Run) -> None:
     assert run(iterations=3, evaluate_every=100, log_every=100).result["last"]["step"] == 3
 
 
-def test_a_batch_larger_than_a_domain_is_said(run: Run) -> None:
-    with pytest.raises(InputError, match="48 samples, fewer than a batch of 64"):
-        run(batch_size=64)
+def test_a_batch_may_be_larger_than_a_domain(run: Run) -> None:
+    assert run(batch_size=64, iterations=3).result["last"]["step"] == 3
 
 
 class Synchronisations(TorchDispatchMode):

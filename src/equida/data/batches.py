@@ -124,6 +124,9 @@ def derived_seed(*parts: int | str) -> int:
 class BatchStream(Iterator[Batch]):
     """Shuffled batches of a domain without end; the incomplete batch of each pass is dropped.
 
+    A domain that is smaller than a batch is gone through several times for each: no sample is in a
+    batch more than once more often than another.
+
     Batch number n is always the same: `BatchStream(..., start=n)` continues where a stream that
     gave n batches stopped. The attribute `step` is the number of the next batch.
 
@@ -142,8 +145,7 @@ class BatchStream(Iterator[Batch]):
         world_size: how many processes share each batch.
 
     Raises:
-        InputError: the domain has fewer samples than a batch, or the processes cannot share a
-            batch equally.
+        InputError: the domain is empty, or the processes cannot share a batch equally.
     """
 
     def __init__(
@@ -163,7 +165,8 @@ class BatchStream(Iterator[Batch]):
                 f"batch size is {batch_size}; expected a positive multiple of {world_size},"
                 " the number of processes"
             )
-        check_size(domain, batch_size)
+        if len(domain) == 0:
+            raise InputError(f"{domain.name} has no samples; expected at least one")
         self.step = start
         self._plan = _Plan(len(domain), batch_size, seed, rank, world_size)
         self._batches = _batches(
@@ -183,15 +186,6 @@ class BatchStream(Iterator[Batch]):
         batch = next(self._batches)
         self.step += 1
         return batch
-
-
-def check_size(domain: Samples, batch_size: int) -> None:
-    """Raise InputError for a domain that is smaller than a batch."""
-    if len(domain) < batch_size:
-        raise InputError(
-            f"{domain.name} has {len(domain)} samples, fewer than a batch of {batch_size};"
-            f" use a batch size of at most {len(domain)}"
-        )
 
 
 def eval_batches(
@@ -223,10 +217,16 @@ class _Draws(NamedTuple):
 
     epoch: int
     samples: Tensor
+    repeats: Tensor | None = None
+    """How often each sample came in the batch before; None: never."""
 
     def seeds(self, seed: int) -> list[int]:
         """The seed of each sample's random numbers."""
-        return [derived_seed(seed, self.epoch, sample) for sample in self.samples.tolist()]
+        repeats = [0] * len(self.samples) if self.repeats is None else self.repeats.tolist()
+        return [
+            derived_seed(seed, self.epoch, sample, *([repeat] if repeat else ()))
+            for sample, repeat in zip(self.samples.tolist(), repeats, strict=True)
+        ]
 
 
 class _Plan:
@@ -234,7 +234,7 @@ class _Plan:
 
     def __init__(self, samples: int, batch: int, seed: int, rank: int, world_size: int) -> None:
         self.samples, self.batch, self.seed = samples, batch, seed
-        self.per_epoch = samples // batch
+        self.per_epoch = max(1, samples // batch)
         share = batch // world_size
         self.share = slice(rank * share, (rank + 1) * share)
 
@@ -242,7 +242,7 @@ class _Plan:
         epoch, first = divmod(start, self.per_epoch)
         while True:
             for batch in self._epoch(epoch)[first:]:
-                yield _Draws(epoch, batch[self.share])
+                yield _Draws(epoch, batch[self.share], self._repeats())
             epoch, first = epoch + 1, 0
 
     def samples_of(self, number: int) -> Tensor:
@@ -251,8 +251,18 @@ class _Plan:
 
     def _epoch(self, epoch: int) -> list[Tensor]:
         generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", epoch))
-        order = torch.randperm(self.samples, generator=generator)
+        passes = max(1, -(-self.batch // self.samples))
+        order = torch.cat(
+            [torch.randperm(self.samples, generator=generator) for _ in range(passes)]
+        )
+        if passes > 1:
+            return [order[: self.batch]]
         return list(order.split(self.batch))[: self.per_epoch]
+
+    def _repeats(self) -> Tensor | None:
+        if self.samples >= self.batch:
+            return None
+        return (torch.arange(self.batch) // self.samples)[self.share]
 
 
 def _batches(

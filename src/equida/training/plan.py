@@ -14,7 +14,6 @@ import numpy as np
 
 from equida import plugins
 from equida.data import ArrayDomain, Benchmark, Domain, ImageDomain, Task, benchmark
-from equida.data.batches import check_size
 from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.layouts import find_choices
 from equida.data.open import DataSpec, open_path, open_task, split_path, task_of
@@ -185,12 +184,12 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     opened = _open(request, spec, remarks)
     folder = Path(request.out or default_folder(opened, request))
     check_folder(folder, opened, request.from_run)
+    if small := small_domains(opened.task, recipe.batch_size):
+        remarks.say(small)
     images = not isinstance(opened.task.target, ArrayDomain)
     backbone = _backbone(request, opened, previous)
     _check_features(request, images, previous)
     if images and (request.features or (previous and previous.feature_origin)):
-        for domain in (opened.task.source, opened.task.target):
-            check_size(domain, recipe.batch_size)
         return _plan_on_features(request, opened, backbone, folder, previous, remarks)
     origin = _origin(opened)
     _check_origin(request, previous, origin)
@@ -329,6 +328,18 @@ def default_backbone(task: Task, data_set: Benchmark | None, features: bool) -> 
     if features:
         return DEFAULT_BACKBONE
     return (data_set and data_set.backbone) or DEFAULT_BACKBONE
+
+
+def small_domains(task: Task, batch_size: int) -> str:
+    """In one line, which domains are smaller than a batch; "" where none is."""
+    small = [
+        f"{domain.name} has {len(domain)} samples"
+        for domain in dict.fromkeys((task.source, task.target))
+        if len(domain) < batch_size
+    ]
+    if not small:
+        return ""
+    return f"{' and '.join(small)}, fewer than a batch of {batch_size}: its samples are repeated"
 
 
 def default_folder(opened: _Opened, request: AdaptRequest) -> Path:
