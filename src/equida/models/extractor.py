@@ -21,6 +21,7 @@ from equida.data.feature_cache import (
     Existing,
     Extraction,
     FeatureSettings,
+    FeatureStore,
     Meter,
     write_features,
 )
@@ -85,6 +86,7 @@ class FeatureExtractor:
         out: Path,
         options: ExtractionOptions,
         meter: Meter,
+        store: FeatureStore | None = None,
     ) -> Extraction:
         """Bring the feature file `out` up to date with the images of `domains`.
 
@@ -96,6 +98,7 @@ class FeatureExtractor:
             out: a .safetensors file, new or made by an earlier call.
             options: how features are computed and stored.
             meter: told of the progress.
+            store: where features of other calls are, and these will be; None: nowhere.
         """
         return write_features(
             out,
@@ -106,6 +109,7 @@ class FeatureExtractor:
             batch_size=options.batch_size,
             workers=options.workers,
             skip_unreadable=options.skip_unreadable,
+            store=store,
         )
 
     def __call__(self, images: Tensor) -> Tensor:

@@ -2,6 +2,15 @@
 
 from equida.data.feature_cache.contents import Meter
 from equida.data.feature_cache.file import Dtype, Existing, FeatureSettings
+from equida.data.feature_cache.store import FeatureStore
 from equida.data.feature_cache.write import Extraction, write_features
 
-__all__ = ["Dtype", "Existing", "Extraction", "FeatureSettings", "Meter", "write_features"]
+__all__ = [
+    "Dtype",
+    "Existing",
+    "Extraction",
+    "FeatureSettings",
+    "FeatureStore",
+    "Meter",
+    "write_features",
+]

@@ -7,7 +7,7 @@ killed call continues where it was.
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from equida.data.feature_cache import file as cache_file
 from equida.data.feature_cache.contents import Contents, Meter
 from equida.data.feature_cache.file import Existing, FeatureSettings
 from equida.data.feature_cache.journal import Journal, work_folder
+from equida.data.feature_cache.store import FeatureStore
 from equida.data.transforms import Transform
 from equida.errors import InputError
 
@@ -42,12 +43,14 @@ class Extraction:
         computed: how many images the network was run on.
         skipped: every image that was left out, with the reason.
         written: whether the file has changed.
+        stored: how many images' features came out of the store that commands share.
     """
 
     images: int
     computed: int
     skipped: tuple[tuple[str, str], ...]
     written: bool
+    stored: int = 0
 
 
 def write_features(
@@ -60,6 +63,7 @@ def write_features(
     batch_size: int = 64,
     workers: int = 1,
     skip_unreadable: bool = False,
+    store: FeatureStore | None = None,
 ) -> Extraction:
     """Bring the feature file at `path` up to date with the images of `domains`.
 
@@ -73,6 +77,7 @@ def write_features(
         batch_size: how many images there are in each call of `forward`.
         workers: how many threads decode images while `forward` runs.
         skip_unreadable: leave unreadable images out instead of stopping.
+        store: where features of other calls are, and these will be; None: nowhere.
 
     Raises:
         InputError: some images cannot be read (the message names all of them), the domains have
@@ -88,8 +93,14 @@ def write_features(
         stored = {} if existing is None else _positions(existing.content)
         known = stored.keys() | journal.position.keys()
         todo = contents.first_of_each(known | journal.unreadable if skip_unreadable else known)
+        stored_rows = _from_store(store, settings, contents, todo, journal)
+        todo = [number for number in todo if contents.of(number) not in stored_rows]
         run = _Run(contents, settings, forward, journal, meter, workers, skip_unreadable)
         reasons = run.compute(todo)
+        if store is not None and _storable(settings):
+            new = [c for c in map(contents.of, todo) if c in journal.position]
+            records = np.array([journal.position[content] for content in new], np.int64)
+            store.put(settings, batch_size, new, journal.features(records))
         kept, sources = _sources(contents, stored, journal)
         skipped = contents.names_of(reasons, journal.unreadable)
         if not len(kept):
@@ -100,7 +111,31 @@ def write_features(
             blocks = _blocks(sources, existing, journal, settings)
             cache_file.write(path, first, tensors, blocks)
         contents.remember()
-    return Extraction(len(kept), len(todo) - len(reasons), skipped, written)
+    return Extraction(len(kept), len(todo) - len(reasons), skipped, written, len(stored_rows))
+
+
+def _storable(settings: FeatureSettings) -> bool:
+    """Augmented views depend on the domain too, and are many: only plain features are shared."""
+    return settings.views == 0
+
+
+def _from_store(
+    store: FeatureStore | None,
+    settings: FeatureSettings,
+    contents: Contents,
+    todo: Sequence[int],
+    journal: Journal,
+) -> Collection[bytes]:
+    """Put what the store has of the images `todo` into the journal; their digests."""
+    if store is None or not todo or not _storable(settings):
+        return ()
+    found = store.get(settings, journal.batch_size, [contents.of(number) for number in todo])
+    digests = list(found)
+    for start in range(0, len(digests), journal.batch_size):
+        batch = digests[start : start + journal.batch_size]
+        rows = np.stack([found[digest] for digest in batch])
+        journal.append(batch, [True] * len(batch), rows)
+    return found.keys()
 
 
 def _check(path: Path, domains: Sequence[FileSamples]) -> tuple[str, ...]:
