@@ -42,6 +42,12 @@ def _no_processes(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features that commands share: each test has a place of its own, and never the user's."""
+    monkeypatch.setenv("EQUIDA_CACHE", str(tmp_path / "equida_cache"))
+
+
 @pytest.fixture(scope="session")
 def office31() -> Path:
     """The folder of Office-31; tests that need it skip where it is absent."""

@@ -2,8 +2,8 @@
 
 >>> import equida
 >>> [name for name in dir(equida) if not name.startswith("_")]
-['EquidaClassifier', 'adapt', 'bench', 'extract_features', 'global_batch', 'load_run',
- 'scorers']
+['EquidaClassifier', 'adapt', 'bench', 'compare', 'extract_features', 'global_batch',
+ 'load_run', 'scorers']
 """
 
 import importlib
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from equida import scorers
-    from equida.api import adapt, bench, extract_features, load_run
+    from equida.api import adapt, bench, compare, extract_features, load_run
     from equida.distributed import global_batch
     from equida.estimator import EquidaClassifier
 
@@ -21,6 +21,7 @@ __all__ = [
     "__version__",
     "adapt",
     "bench",
+    "compare",
     "extract_features",
     "global_batch",
     "load_run",
@@ -31,6 +32,7 @@ __all__ = [
 _MODULES = {
     "adapt": "equida.api",
     "bench": "equida.api",
+    "compare": "equida.api",
     "extract_features": "equida.api",
     "load_run": "equida.api",
     "global_batch": "equida.distributed",

@@ -17,6 +17,7 @@ from equida.data import Domain, array_domain, benchmark
 from equida.data.feature_cache import Dtype
 from equida.data.task import ClassRule
 from equida.errors import InputError
+from equida.experiments.compare import METHODS, CompareRequest, run_compare
 from equida.experiments.run import BenchRequest, Sweeps, run_bench
 from equida.methods import Method, method_name
 from equida.models.extractor import (
@@ -34,11 +35,11 @@ from equida.runs.read import Run, load_run
 from equida.runs.table import Table
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
-from equida.training.plan import AdaptRequest, Plan, Remarks, make_plan
+from equida.training.plan import AdaptRequest, Plan, Remarks, default_pair_folder, make_plan
 from equida.training.processes import started_outside
 from equida.training.watch import watch
 
-__all__ = ["adapt", "bench", "extract_features", "load_run"]
+__all__ = ["adapt", "bench", "compare", "extract_features", "load_run"]
 
 LOG = logging.getLogger("equida")
 
@@ -70,6 +71,7 @@ def adapt(
     skip_unreadable: bool = False,
     lists: str | Path | None = None,
     classes: ClassRule = "shared",
+    cache: bool = True,
     source_shares: str | Path = "",
     target_shares: str | Path = "",
     trust: bool = False,
@@ -110,6 +112,7 @@ def adapt(
             looked for in `data` and beside it by default.
         classes: where the domains have different classes, "shared" uses those that both have, and
             "source" keeps the source's; samples of other classes are left out.
+        cache: whether `features` are looked for, and kept, in the store that calls share.
         source_shares: cut the source's classes down: "long-tail:30", "classes:15", or a file with a
             class and its share on each line. A third part, "long-tail:30:7", is the seed of it.
         target_shares: the same for the target, by its labels: a protocol to measure methods with.
@@ -150,6 +153,7 @@ def adapt(
         ignore_target_labels=ignore_target_labels,
         skip_unreadable=skip_unreadable,
         classes=classes,
+        cache=cache,
         source_shares=os.fspath(source_shares),
         target_shares=os.fspath(target_shares),
         trust=trust,
@@ -269,10 +273,12 @@ def bench(
     measures: bool = False,
     out: str | Path | None = None,
     jobs: int = 0,
+    threads: int = 0,
     cluster: str = "",
     skip_unreadable: bool = False,
     lists: str | Path | None = None,
     classes: ClassRule = "shared",
+    cache: bool = True,
     source_shares: str | Path = "",
     target_shares: str | Path = "",
     progress: bool | None = None,
@@ -305,12 +311,15 @@ def bench(
         measures: whether the table has columns for equity and discriminability.
         out: folder of the runs and of the table's files; runs/DATASET by default.
         jobs: runs at once; 0: one for each core, or for each GPU.
+        threads: of torch in each run; 0: OMP_NUM_THREADS if that is set, else one on features, and
+            a share of the cores on images.
         cluster: "dask://HOST:PORT" does the runs there.
         skip_unreadable: leave out images that cannot be read instead of stopping.
         lists: folder of the image lists of a benchmark that chooses its samples by lists; they are
             looked for in `data` and beside it by default.
         classes: where the domains have different classes, "shared" uses those that both have, and
             "source" keeps the source's; samples of other classes are left out.
+        cache: whether `features` are looked for, and kept, in the store that calls share.
         source_shares: cut the source's classes down, as for `adapt`.
         target_shares: cut the target's classes down, as for `adapt`; the same samples for every
             method and seed. The table then has mean class accuracy too.
@@ -337,9 +346,11 @@ def bench(
         select=select,
         measures=measures,
         jobs=jobs,
+        threads=threads,
         cluster=cluster,
         skip_unreadable=skip_unreadable,
         classes=classes,
+        cache=cache,
         source_shares=os.fspath(source_shares),
         target_shares=os.fspath(target_shares),
         lists=_text(lists),
@@ -348,6 +359,85 @@ def bench(
     remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
     with _own_random_numbers():
         return run_bench(request, remarks, published(chosen))
+
+
+def compare(
+    source: DataLike,
+    target: DataLike,
+    *,
+    methods: str | Sequence[str] = METHODS,
+    seeds: int | Sequence[int] = 3,
+    backbone: str | None = None,
+    weights: str | Path | None = None,
+    recipe: str | None = None,
+    recipe_params: Mapping[str, Any] | None = None,
+    select: str = "last",
+    out: str | Path | None = None,
+    jobs: int = 0,
+    threads: int = 0,
+    cluster: str = "",
+    classes: ClassRule = "shared",
+    cache: bool = True,
+    ignore_target_labels: bool = False,
+    skip_unreadable: bool = False,
+    progress: bool | None = None,
+) -> Table:
+    """Compare methods on two domains: one table, with label-free scores beside.
+
+    Features of images are computed once. Accuracies are there only if the target has labels; a note
+    says which method the scores would pick without them. The same call again continues where it
+    was. In a script, the call belongs below `if __name__ == "__main__":`, as it starts processes.
+
+    Args:
+        source: a folder of class folders, an image list, a feature file (FILE:DOMAIN picks one of
+            its domains), or a pair (X, y) of arrays.
+        target: the same; also an array X alone. Labels found there are used for evaluation only.
+        methods: names of methods, "a+b" composes two; "all": the eleven standard systems.
+        seeds: how many seeds, or a list of them.
+        backbone: the network that computes features of images; by default a small one.
+        weights: file with its weights.
+        recipe: a recipe by name; chosen by the data by default.
+        recipe_params: fields of the recipe by name, such as {"iterations": 500}.
+        select: the step of each run that counts: "last", "oracle" (uses target labels), or a
+            validator.
+        out: folder of the features, the runs and the tables; by default one below runs/.
+        jobs: runs at once; 0: one for each core, or for each GPU.
+        threads: of torch in each run; 0: OMP_NUM_THREADS if that is set, else one.
+        cluster: "dask://HOST:PORT" does the runs there.
+        classes: where the domains have different classes, "shared" uses those that both have, and
+            "source" keeps the source's; samples of other classes are left out.
+        cache: whether features are looked for, and kept, in the store that calls share.
+        ignore_target_labels: the target's folders are not classes; use all images below it.
+        skip_unreadable: leave out images that cannot be read instead of stopping.
+        progress: None shows progress in a terminal or a notebook; True and False force it.
+
+    Raises:
+        InputError: something is wrong with the request or with the data; one line says what to do.
+    """
+    pair = _domain(source, "source"), _domain(target, "target")
+    first, second = (given if isinstance(given, str) else given.name for given in pair)
+    request = CompareRequest(
+        *pair,
+        Path(out) if out else default_pair_folder(first, second, "compare"),
+        methods=methods,
+        seeds=seeds,
+        backbone=backbone,
+        weights=_text(weights),
+        recipe=recipe,
+        recipe_params=_plain(recipe_params),
+        select=select,
+        jobs=jobs,
+        threads=threads,
+        cluster=cluster,
+        classes=classes,
+        ignore_target_labels=ignore_target_labels,
+        skip_unreadable=skip_unreadable,
+        cache=cache,
+    )
+    mode = display_mode(progress)
+    remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
+    with _own_random_numbers():
+        return run_compare(request, remarks)
 
 
 def _domain(given: DataLike, role: str) -> str | Domain:

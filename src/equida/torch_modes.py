@@ -14,6 +14,12 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def threads_asked_for() -> int:
+    """The number in OMP_NUM_THREADS; 0 where there is none."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() else 0
+
+
 @contextlib.contextmanager
 def torch_threads(count: int) -> Iterator[None]:
     """That many threads for torch inside, as many as before outside; 0 or less changes nothing.

@@ -166,6 +166,8 @@ def branch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     asked: list[tuple[Any, ...]] = []
     office = SimpleNamespace(
         name="office31",
+        own=None,
+        root="",
         embedded=False,
         domains=[SimpleNamespace(key=key) for key in "ADW"],
         domain=lambda name: SimpleNamespace(key=name[0].upper()),

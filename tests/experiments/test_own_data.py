@@ -75,6 +75,7 @@ def test_defaults_of_a_registered_data_set_do_not_follow_from_a_name(
     file = tmp_path / "visda2017.npz"
     shutil.copy(toy_office, file)
     grid = make_grid(request(file, tmp_path / "runs", methods="nsm"), Remarks())
+    assert grid.data_set is not None
     assert grid.data_set.name in BENCHMARKS
     assert {run.config.benchmark for run in plan(grid, tmp_path)} == {None}
 

@@ -21,11 +21,13 @@ def write_runs(
     root: Path, grid: Grid, accuracy: Callable[[PlannedRun], float] | None = None
 ) -> None:
     """Folders as a grid leaves them; r = 1 has more equity and less of the rest."""
-    classes = grid.data_set.classes
+    data_set = grid.data_set
+    assert data_set is not None
+    classes = data_set.classes
     for run in plan(grid, root):
         folder = RunFolder(run.folder)
         folder.write_json("config.json", run.config.to_json())
-        place = grid.data_set.tasks.index(run.task)
+        place = data_set.tasks.index(run.task)
         wobble = 0.01 * place + 0.003 * ((3 * run.seed + 2 * place) % 5)
         one = run.variant.overrides.get("r") == 1.0
         known = ACCURACY.get(run.variant.method, 0.7) + wobble
@@ -43,7 +45,7 @@ def write_runs(
         folder.write_json(
             "result.json",
             {
-                "task": run.task, "benchmark": grid.data_set.name, "method": run.variant.method,
+                "task": run.task, "benchmark": data_set.name, "method": run.variant.method,
                 "seed": run.seed, "metric": "accuracy", "kept": "last", "last": last,
                 "picks": {"oracle": last}, "classes": list(classes), "seconds": 1.0,
             },

@@ -22,16 +22,18 @@ VERBS = {
     "predict": "label images with the classifier of a finished run",
     "export": "write a run's classifier as safetensors and ONNX",
     "bench": "run every method on every task, resumable and in parallel, and print the table",
+    "compare": "compare methods on two domains of your own, with label-free scores beside",
     "paper": "compare every table and figure of the paper with your runs",
     "rerun": "repeat a run from its record and say whether the result is the same",
     "features": "compute features of every image once, into one memory-mapped file",
+    "cache": "show or clear the features that commands share",
     "doctor": "check a data set or this installation, and say what to do",
     "list": "list methods, recipes and data sets with their defaults, ranges and references",
     "report": "write one self-contained page about all runs: tables, curves, mistakes",
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
-RESUMABLE = {"adapt", "bench", "features"}
+RESUMABLE = {"adapt", "bench", "compare", "features"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -33,6 +33,7 @@ def print_installation(console: Console) -> int:
     from equida import __version__
     from equida.cli._flags import listed
     from equida.data.benchmarks import BENCHMARKS
+    from equida.data.feature_cache import FeatureStore
 
     console.print(
         f"[bold]equida {__version__}[/bold]  Python {platform.python_version()} on"
@@ -48,7 +49,10 @@ def print_installation(console: Console) -> int:
     absent = _print_extras(console)
     for extra in absent:
         console.print(f"pip install 'equida[{extra}]'", markup=False)
-    console.print(f"\ntorchvision: {torchvision_state()}", markup=False)
+    console.print(
+        f"\nFeatures that commands share: {FeatureStore.default().summary()}", markup=False
+    )
+    console.print(f"torchvision: {torchvision_state()}", markup=False)
     missing = [name for name, version in required.items() if version is None]
     if missing:
         console.print(f"[red]Missing[/red]: {', '.join(missing)}; pip install equida")

@@ -67,6 +67,9 @@ class Arguments:
     ignore_target_labels: bool = False
     """The target's folders are not classes (but dates, cameras): use all images below it, without
     labels."""
+    no_cache: bool = False
+    """With --features, neither use nor keep features in the store that commands share (equida
+    cache)."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
     lists: str = ""
@@ -126,6 +129,7 @@ def request_of(given: "ParsedArguments") -> "AdaptRequest":
         classes=given.classes,
         ignore_target_labels=given.ignore_target_labels,
         skip_unreadable=given.skip_unreadable,
+        cache=not given.no_cache,
         source_shares=given.source_shares,
         target_shares=given.target_shares,
         trust=given.trust,

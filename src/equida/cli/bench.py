@@ -71,10 +71,16 @@ class Arguments:
     """How the table is printed."""
     jobs: Annotated[int, tyro.conf.arg(aliases=["-j"])] = 0
     """Runs at once; 0: one for each core, or for each GPU."""
+    threads: int = 0
+    """Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one on features, and a
+    share of the cores on images."""
     cluster: str = ""
     """dask://HOST:PORT: do the runs there. Its workers (one thread each: dask worker --nthreads 1)
     must see DATA and OUT under the same paths."""
     classes: Annotated[Literal["shared", "source"], tyro.conf.arg(help=CLASSES_HELP)] = "shared"
+    no_cache: bool = False
+    """With --features, neither use nor keep features in the store that commands share (equida
+    cache)."""
     skip_unreadable: bool = False
     """Leave out images that cannot be read instead of stopping."""
     lists: str = ""
@@ -129,8 +135,10 @@ def request_of(arguments: Any) -> "BenchRequest":
         select=given.select,
         measures=given.measures,
         jobs=given.jobs,
+        threads=given.threads,
         cluster=given.cluster,
         skip_unreadable=given.skip_unreadable,
+        cache=not given.no_cache,
         classes=given.classes,
         source_shares=given.source_shares,
         target_shares=given.target_shares,

@@ -157,6 +157,13 @@ def _left_out(
             f"{len(before) - len(after):,} of {len(before):,} samples of {role} {before.name}, of"
             f" {len(gone)} classes that are not used ({named})"
         )
+    every, present = given[0].classes, set(map(class_key, present_classes(given[0])))
+    if rule == "shared" and given[1].labels is not None and len(present) < len(every):
+        empty = next(name for name in every if class_key(name) not in present)
+        parts.append(
+            f"source {given[0].name} has no sample of {len(every) - len(present)} of its"
+            f" {len(every)} classes, such as {empty!r}"
+        )
     if not parts:
         return ""
     which = "the source's" if rule == "source" else "those that both domains have"

@@ -23,7 +23,7 @@ from equida.errors import InputError
 from equida.experiments.grid import PlannedRun
 from equida.files import read_json, remove
 from equida.runs.entry import Entry
-from equida.torch_modes import cores
+from equida.torch_modes import cores, threads_asked_for
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import exit_with_parent
@@ -46,20 +46,28 @@ class Workers:
     jobs: int = 0
     """Runs at once; 0: as many as there are GPUs, or else cores."""
     threads: int = 0
-    """Threads of torch in each process; 0: so many that all processes together have one for each
-    core. On a cluster 0 leaves them to its workers."""
+    """Threads of torch in each process; 0: OMP_NUM_THREADS if that is set, else one on rows of
+    features, and on images so many that all processes together have one for each core. On a cluster
+    0 leaves images to its workers."""
     cluster: str = ""
     """dask://HOST:PORT, or nothing for this machine."""
 
-    def resolved(self) -> "Workers":
-        """The workers with the numbers that 0 stands for."""
+    def resolved(self, *, on_rows: bool = False) -> "Workers":
+        """The workers with the numbers that 0 stands for.
+
+        Args:
+            on_rows: whether the runs train on rows of features, whose steps are too small to be
+                shared among threads.
+        """
         import torch
 
-        if self.jobs < 0:
-            raise InputError(f"--jobs is {self.jobs}; expected a number of at least 0")
+        for name, number in (("jobs", self.jobs), ("threads", self.threads)):
+            if number < 0:
+                raise InputError(f"--{name} is {number}; expected a number of at least 0")
         jobs = self.jobs or torch.cuda.device_count() or cores()
         share = 0 if self.cluster else max(1, cores() // jobs)
-        return Workers(jobs, self.threads or share, self.cluster)
+        wanted = self.threads or threads_asked_for() or (1 if on_rows else share)
+        return Workers(jobs, wanted, self.cluster)
 
 
 @dataclass(frozen=True)

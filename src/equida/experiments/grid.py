@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +26,8 @@ from equida.training.trust import with_plugins
 class Grid:
     """Variants of methods x tasks x seeds, on one network and one recipe."""
 
-    benchmark: str | Benchmark
-    """The data set, by its registered name or itself."""
+    benchmark: str | Benchmark | None
+    """The data set, by its registered name or itself; None for two paths."""
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -53,13 +54,21 @@ class Grid:
     lists: str | None = None
     """Folder of the image lists that choose the benchmark's samples."""
 
+    pair: DataSpec | None = None
+    """The data of the only task, where they are two paths."""
+    images: DataSpec | None = None
+    """The images that the features of `pair` were computed from."""
+
     @property
-    def data_set(self) -> Benchmark:
-        """The data set, registered or found on disk."""
-        return find_data_set(self.benchmark)
+    def data_set(self) -> Benchmark | None:
+        """The data set, registered or found on disk; None for two paths."""
+        return None if self.benchmark is None else find_data_set(self.benchmark)
 
     def data_spec(self, task: str) -> DataSpec:
         """The data of one of its tasks."""
+        if self.data_set is None:
+            assert self.pair is not None
+            return self.pair
         source, target = self.data_set.task(task)
         return benchmark_spec(
             self.data_set,
@@ -106,28 +115,29 @@ def plan(grid: Grid, root: Path) -> list[PlannedRun]:
 
 def _planned(grid: Grid, variant: Variant, task: str, seed: int, root: Path) -> PlannedRun:
     changes = {**grid.recipe_changes, **variant.recipe}
+    name = grid.data_set.registered_name if grid.data_set else None
     config = RunConfig(
         variant.method,
-        recipe(grid.recipe, changes, benchmark=grid.data_set.registered_name, task=task),
+        recipe(grid.recipe, changes, benchmark=name, task=task),
         grid.data_spec(task),
         overrides=dict(variant.overrides),
         backbone=grid.backbone,
         weights=grid.weights,
         weights_sha256=grid.weights_sha256,
         feature_origin=grid.feature_origin,
+        images=grid.images,
         data_sha256=grid.data_sha256,
         seed=seed,
         recipe_name=grid.recipe,
         recipe_changes=changes,
     )
     config = with_plugins(config)
-    return PlannedRun(variant, task, seed, config, root / folder_name(config, variant))
+    return PlannedRun(variant, task, seed, config, root / folder_name(config, variant, task))
 
 
-def folder_name(config: RunConfig, variant: Variant) -> str:
+def folder_name(config: RunConfig, variant: Variant, task: str) -> str:
     """A readable name that ends in a digest of everything that the result depends on."""
     assert config.task is not None
-    task = f"{config.task.source}2{config.task.target}"
     # As nothing but the changed values, so that a name does not depend on how a run was asked for.
     values = parameter_title({**variant.overrides, **variant.recipe})
     words = [
@@ -154,6 +164,9 @@ def fingerprint(config: RunConfig) -> str:
     task = dataclasses.replace(config.task, own=None)
     if config.data_sha256:
         task = dataclasses.replace(task, data=None, lists=None)
+    if config.data_sha256 and config.data_set is None:
+        source, target = (os.path.basename(path) for path in (task.source, task.target))
+        task = dataclasses.replace(task, source=source, target=target)
     origin = config.feature_origin
     identity: dict[str, Any] = {
         "method": config.method,

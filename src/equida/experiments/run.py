@@ -27,7 +27,7 @@ from equida.models.extractor import (
     FeatureExtractor,
     data_set_images,
 )
-from equida.progress import Bar, duration
+from equida.progress import duration
 from equida.runs.entry import check_selection
 from equida.runs.formats import FORMATS
 from equida.runs.group import network_title
@@ -41,6 +41,7 @@ from equida.training.plan import (
     chosen_lists,
     chosen_shares,
     default_backbone,
+    extract_shared,
     spec_origin,
 )
 from equida.training.recipe import default_recipe, recipe
@@ -87,6 +88,10 @@ class BenchRequest:
     """Folder of the image lists of a data set that chooses its samples by lists."""
     classes: ClassRule = "shared"
     """Which classes a task has where the domains' differ."""
+    cache: bool = True
+    """Whether features are looked for, and kept, in the store that commands share."""
+    threads: int = 0
+    """Threads of torch in each run; 0: as suits the data."""
 
 
 def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | None = None) -> Table:
@@ -102,12 +107,43 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     """
     plugins.permit(request.backbone)
     check_selection(request.select)
-    workers = Workers(request.jobs, cluster=request.cluster)
+    workers = Workers(request.jobs, request.threads, request.cluster)
     if request.cluster:
         dask_address(request.cluster)
     folder = RunFolder(request.out)
     grid = make_grid(request, remarks)
-    workers = workers.resolved()
+    return run_grid(
+        grid, folder, workers, remarks, select=request.select, measures=request.measures,
+        reference=reference,
+    )  # fmt: skip
+
+
+def run_grid(
+    grid: Grid,
+    folder: RunFolder,
+    workers: Workers,
+    remarks: Remarks,
+    *,
+    select: str = "last",
+    measures: bool = False,
+    scores: bool = False,
+    labelled: bool = True,
+    reference: Reference | None = None,
+) -> Table:
+    """Do the runs of a grid that are not done yet, write its tables, and return the table.
+
+    Args:
+        grid: the runs.
+        folder: where they and the tables are written.
+        workers: where they are done.
+        remarks: where remarks and progress go.
+        select: which evaluation of a run counts.
+        measures: whether the table has columns for equity and discriminability.
+        scores: whether it has columns for the label-free scores.
+        labelled: whether it has accuracies.
+        reference: published numbers to stand beside ours.
+    """
+    workers = workers.resolved(on_rows=grid.backbone == "none")
     planned = plan(grid, folder.path)
     if workers.jobs > 1 or workers.cluster:
         used = {each.name for run in planned for each in run.config.plugins}
@@ -122,11 +158,14 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
             benchmark=grid.data_set,
             tasks=grid.tasks,
             seeds=grid.seeds,
-            select=request.select,
-            measures=request.measures,
+            select=select,
+            measures=measures,
             network=network_title(planned[0].config),
             protocol=protocol,
             reference=None if protocol else reference,
+            data_title="" if grid.data_set else grid.tasks[0],
+            scores=scores,
+            labelled=labelled,
         )
 
     todo = results.unfinished
@@ -269,8 +308,7 @@ def _write_features(
     remarks.say(f"features of {sum(map(len, domains)):,} images with {backbone}: {file}")
     extractor = FeatureExtractor(backbone, Path(request.weights) if request.weights else None)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
-    with Bar(remarks.mode, unit="images") as bar:
-        extractor.extract(domains, file, options, bar)
+    extract_shared(extractor, domains, file, options, remarks, cache=request.cache)
     return str(file)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from equida.data.benchmarks import BENCHMARKS, Benchmark
 from equida.evaluation import figures
+from equida.evaluation.validators import VALIDATORS
 from equida.runs import formats, terminal
 from equida.runs.entry import Entry, check_selection, selection_phrase
 from equida.runs.variant import Variant, rank
@@ -35,6 +36,8 @@ class Column:
     """The task whose runs its cells are of; "" for means and classes."""
     figure: str = ""
     """The figure whose mean over tasks it holds; "" for accuracies by task or class."""
+    score: bool = False
+    """Whether it holds a label-free score, of which the best is marked too: higher is better."""
 
     @property
     def digits(self) -> int:
@@ -203,6 +206,8 @@ def make_table(
     data_title: str = "",
     reference: Reference | None = None,
     rank_within_methods: bool = False,
+    scores: bool = False,
+    labelled: bool = True,
 ) -> Table:
     """The table of some runs.
 
@@ -220,11 +225,18 @@ def make_table(
         data_title: what the data are called; the benchmark's title by default.
         reference: published numbers to stand below ours.
         rank_within_methods: mark the best among the variants of each method by themselves.
+        scores: whether the label-free scores of the validators follow.
+        labelled: False leaves out the accuracies, where the target has no labels.
     """
     check_selection(select)
     data_set = benchmark if isinstance(benchmark, Benchmark) else BENCHMARKS.get(benchmark)
     second = _second_accuracy(data_set, bool(protocol))
-    columns = _columns(data_set, tasks, second, measures)
+    columns = _columns(data_set, tasks, second, measures) if labelled else []
+    columns += [
+        Column(name, name.replace("_", " "), False, figure=name, score=True)
+        for name in VALIDATORS
+        if scores
+    ]
     variants = _ordered({entry.variant.key(): entry.variant for entry in entries}, reference)
     rows = []
     for variant in variants:
@@ -244,7 +256,8 @@ def make_table(
     measured = "Mean class accuracy" if by_task else "Accuracy"
     failed = (entry for entry in entries if entry.failure is not None)
     return Table(
-        f"{measured} (%) on {title}" + (f", {network}" if network else ""),
+        (f"{measured} (%) on {title}" if labelled else f"Label-free scores on {title}")
+        + (f", {network}" if network else ""),
         tuple(columns),
         ranked(rows, columns, within_methods=rank_within_methods),
         tuple(seeds),
@@ -281,6 +294,12 @@ def row_cells(
             _cell(_values(done[task], figure, select), done[task], task in failed) for task in tasks
         ]
         cells[figure.title] = average(each)
+    for name in VALIDATORS:
+        each = [
+            _cell({e.seed: e.figure(name, select) for e in done[task]}, done[task], task in failed)
+            for task in tasks
+        ]
+        cells.setdefault(name, average(each))
     return cells
 
 
@@ -321,7 +340,7 @@ def _ranked(
     rows: Sequence[Row], columns: Sequence[Column], ranks: Sequence[int]
 ) -> tuple[Row, ...]:
     cells = [dict(row.cells) for row in rows]
-    for column in (column for column in columns if column.accuracy):
+    for column in (column for column in columns if column.accuracy or column.score):
         values = [_rounded(row[column.key], column) for row in cells]
         known = [value for value in values if value is not None]
         best = dict(zip(sorted(set(known), reverse=True), ranks, strict=False))
@@ -390,8 +409,10 @@ def _class_cells(
     titles = dict(zip(data_set.classes, data_set.display_classes, strict=True))
     for entry in done:
         names = (entry.result or {}).get("classes", data_set.classes)
+        if not set(names) <= set(titles):  # a record of before the classes had these names
+            names = data_set.classes
         for name, value in zip(names, entry.class_accuracies(select) or (), strict=False):
-            found[titles.get(name, name)][entry.seed] = value
+            found[titles[name]][entry.seed] = value
     return {name: Cell(values, failed, entries=tuple(done)) for name, values in found.items()}
 
 

@@ -15,7 +15,7 @@ from equida import plugins
 from equida.data import Task
 from equida.data.open import open_task
 from equida.errors import InputError
-from equida.torch_modes import torch_threads
+from equida.torch_modes import threads_asked_for, torch_threads
 from equida.training.build import SeededBackbone
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
@@ -53,9 +53,9 @@ def launch(
         num_nodes: machines; each must start the same command, with MASTER_ADDR, MASTER_PORT and
             NODE_RANK in its environment, by SLURM or by torchrun.
         accelerator: "cpu", "gpu", or "auto".
-        threads: of torch in each process; 0: one for rows of features, whose steps are too small
-            to be shared (beside other work two took 8 to 24 times as long, waiting for each other);
-            otherwise as many as torch has.
+        threads: of torch in each process; 0: OMP_NUM_THREADS if that is set, else one for rows of
+            features, whose steps are too small to be shared (beside other work two took 8 to 24
+            times as long, waiting for each other), and for images as many as torch has.
         task: the data, where they are open already; None: those that the config names are opened.
         backbone: the config's backbone, where it has been loaded already.
         watch: makes the observer that shows progress, on rank zero.
@@ -65,7 +65,7 @@ def launch(
     check_shares(config.recipe.batch_size, devices, num_nodes)
     if threads < 0:
         raise InputError(f"--threads is {threads}; it must be 0 (as suits the data) or more")
-    threads = threads or (1 if config.backbone == "none" else 0)
+    threads = threads or threads_asked_for() or (1 if config.backbone == "none" else 0)
     if num_nodes > 1 and not {"MASTER_ADDR", "SLURM_NTASKS"} & set(os.environ):
         raise InputError(
             f"--num-nodes is {num_nodes}, but nothing says where the others are; on each set"

@@ -4,8 +4,9 @@ import dataclasses
 import hashlib
 import logging
 import os
+import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,14 +15,19 @@ import numpy as np
 
 from equida import plugins
 from equida.data import ArrayDomain, Benchmark, Domain, ImageDomain, Task, benchmark
-from equida.data.feature_file import FeatureOrigin, feature_origin
+from equida.data.batches import FileSamples
+from equida.data.feature_cache import FeatureStore
+from equida.data.feature_file import SUFFIXES, FeatureOrigin, feature_origin
+from equida.data.folders import unlabelled_folder
 from equida.data.layouts import find_choices
 from equida.data.open import DataSpec, open_path, open_task, split_path, task_of
 from equida.data.shares import checked_shares, subsampled
 from equida.data.task import ClassRule
+from equida.data.walk import existing
 from equida.errors import InputError
 from equida.files import file_sha256
 from equida.methods import check_overrides, method_name
+from equida.models.backbone import ALIASES
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractedDomain,
@@ -104,6 +110,8 @@ class AdaptRequest:
     are looked for in `data`."""
     classes: ClassRule = "shared"
     """Which classes the task has where the domains' differ."""
+    cache: bool = True
+    """Whether features are looked for, and kept, in the store that commands share."""
 
     @property
     def in_memory(self) -> bool:
@@ -160,7 +168,7 @@ class Remarks:
 
 
 @dataclass(frozen=True)
-class _Opened:
+class OpenedRequest:
     """The data of a request."""
 
     task: Task
@@ -181,7 +189,10 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     spec = None if request.in_memory else data_spec(request)
     previous = _previous(request, remarks)
     recipe = _checked_recipe(request, spec, previous)
-    opened = _open(request, spec, remarks)
+    if spec is not None:
+        request = with_features(request, None, remarks)
+        spec = data_spec(request)
+    opened = open_request(request, spec, remarks)
     folder = Path(request.out or default_folder(opened, request))
     check_folder(folder, opened, request.from_run)
     if small := small_domains(opened.task, recipe.batch_size):
@@ -330,6 +341,80 @@ def default_backbone(task: Task, data_set: Benchmark | None, features: bool) -> 
     return (data_set and data_set.backbone) or DEFAULT_BACKBONE
 
 
+def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) -> AdaptRequest:
+    """The request on two feature files, where one domain is a feature file and the other images.
+
+    The features of the images are computed with the network that the feature file names, and
+    written into the run's folder.
+
+    Args:
+        request: the request; it is given back as it is where both domains are of one kind.
+        folder: where to write; the folder of the request by default.
+        remarks: where remarks and progress go.
+    """
+    pair = {"source": request.source, "target": request.target}
+    if request.dataset or not all(isinstance(path, str) and path for path in pair.values()):
+        return request
+    rows = {
+        role: split_path(os.path.abspath(str(path)))[0].suffix in SUFFIXES
+        for role, path in pair.items()
+    }
+    if rows["source"] == rows["target"]:
+        return request
+    images = "target" if rows["source"] else "source"
+    stored = "source" if rows["source"] else "target"
+    file, path = split_path(os.path.abspath(str(pair[stored])))[0], str(pair[images])
+    origin = feature_origin(existing(file))
+    if origin is None:
+        raise InputError(
+            f"{file} does not say which network computed its features, so that those of {path}"
+            " cannot be computed likewise; make both with: equida features DIR --out FILE"
+        )
+    if re.search(r":|\.\w+$", origin.backbone) and request.backbone != origin.backbone:
+        # What a file names is data: code and files are used only where the user names them too.
+        raise InputError(
+            f"{file} holds features of {origin.backbone}; to compute those of {path} with it, give"
+            f" --backbone {origin.backbone} yourself"
+        )
+    if request.backbone and ALIASES.get(request.backbone, request.backbone) != origin.backbone:
+        raise InputError(
+            f"--backbone is {request.backbone!r}, but {file} holds features of {origin.backbone};"
+            " leave it out"
+        )
+    out = folder or Path(
+        request.out
+        or default_pair_folder(
+            str(request.source), str(request.target), f"{request.method}-seed{request.seed}"
+        )
+    )
+    ignore = images == "target" and request.ignore_target_labels
+    domain = unlabelled_folder(path) if ignore and os.path.isdir(path) else open_path(path)
+    made = (RunFolder(out).path / "features-0.safetensors").absolute()
+    remarks.say(f"features of {len(domain):,} images of {path} with {origin.backbone}: {made}")
+    extractor = FeatureExtractor(
+        origin.backbone, Path(request.weights) if request.weights else None
+    )
+    options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
+    extract_shared(extractor, [image_files(domain)], made, options, remarks, cache=request.cache)
+    if feature_origin(made) != origin:
+        raise InputError(
+            f"{file} holds features of other weights or other preprocessing of {origin.backbone}"
+            f" than are used here; give its weights with --weights FILE, or make both files anew"
+        )
+    changed: dict[str, Any] = {images: str(made), "backbone": None, "features": False}
+    return dataclasses.replace(request, **changed, out=str(out), weights=None)
+
+
+def default_pair_folder(source: str, target: str, purpose: str) -> Path:
+    """A folder below runs/ for two paths."""
+    names = []
+    for path in (source, target):
+        file, part = split_path(path)
+        names.append(part or Path(os.path.abspath(file)).stem)
+    name = f"{'2'.join(names)}-{purpose}"
+    return Path("runs") / "".join(c if c.isalnum() or c in "-_+." else "_" for c in name)
+
+
 def small_domains(task: Task, batch_size: int) -> str:
     """In one line, which domains are smaller than a batch; "" where none is."""
     small = [
@@ -342,7 +427,7 @@ def small_domains(task: Task, batch_size: int) -> str:
     return f"{' and '.join(small)}, fewer than a batch of {batch_size}: its samples are repeated"
 
 
-def default_folder(opened: _Opened, request: AdaptRequest) -> Path:
+def default_folder(opened: OpenedRequest, request: AdaptRequest) -> Path:
     """A folder below runs/ whose name says what the run is."""
     protocol = opened.spec.protocol if opened.spec else ""
     data_set = opened.spec.data_set if opened.spec else None
@@ -354,7 +439,7 @@ def default_folder(opened: _Opened, request: AdaptRequest) -> Path:
     return Path("runs") / "".join(c if c.isalnum() or c in "-_+." else "_" for c in name)
 
 
-def check_folder(folder: Path, opened: _Opened, from_run: str | None) -> None:
+def check_folder(folder: Path, opened: OpenedRequest, from_run: str | None) -> None:
     """Refuse a folder that holds a run on other data, before anything there is touched."""
     if from_run and folder.absolute() == Path(from_run).absolute():
         raise InputError(f"{folder} is the run to start from; choose another --out")
@@ -466,7 +551,7 @@ def _changes(request: AdaptRequest, previous: RunConfig | None) -> dict[str, Any
     return {**inherited, **request.recipe_params}
 
 
-def _open(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks) -> _Opened:
+def open_request(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks) -> OpenedRequest:
     """The data, opened once; what is left out or missing is remarked."""
     classes = classes_of(Path(request.from_run)) if request.from_run else None
     if spec is not None:
@@ -492,7 +577,7 @@ def _open(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks) -> _Op
             f"source {task.source.name} has no sample of {len(absent)} of its {len(task.classes)}"
             f" classes, such as {absent[0]!r}; target samples may be given to them all the same"
         )
-    return _Opened(task, spec, sha256)
+    return OpenedRequest(task, spec, sha256)
 
 
 def _open_memory(
@@ -522,7 +607,7 @@ def _open_memory(
     )
 
 
-def _backbone(request: AdaptRequest, opened: _Opened, previous: RunConfig | None) -> str:
+def _backbone(request: AdaptRequest, opened: OpenedRequest, previous: RunConfig | None) -> str:
     """The backbone to use: the finished run's, the user's, or the one that suits the data."""
     if previous:
         images = row_shape(opened.task.target) is None
@@ -551,14 +636,14 @@ def _check_features(request: AdaptRequest, images: bool, previous: RunConfig | N
 
 def _plan_on_features(
     request: AdaptRequest,
-    opened: _Opened,
+    opened: OpenedRequest,
     backbone: str,
     folder: Path,
     previous: RunConfig | None,
     remarks: Remarks,
 ) -> Plan:
     """Compute the features of both domains into the run's folder, and plan the run on them."""
-    spec = _write_features(request, opened, backbone, folder, remarks)
+    spec = write_task_features(request, opened, backbone, folder, remarks)
     classes = classes_of(Path(request.from_run)) if request.from_run else None
     task = open_task(spec, classes).task
     origin = spec_origin(spec)
@@ -582,8 +667,8 @@ def _plan_on_features(
     return Plan(with_plugins(config), RunFolder(folder).path, task)
 
 
-def _write_features(
-    request: AdaptRequest, opened: _Opened, backbone: str, folder: Path, remarks: Remarks
+def write_task_features(
+    request: AdaptRequest, opened: OpenedRequest, backbone: str, folder: Path, remarks: Remarks
 ) -> DataSpec:
     """Compute the features of both domains; where they are then, instead of the images."""
     RunFolder(folder)
@@ -601,8 +686,8 @@ def _write_features(
         remarks.say(
             f"features of {sum(map(len, group)):,} images of {names} with {backbone}: {file}"
         )
-        with Bar(remarks.mode, unit="images") as bar:
-            extractor.extract([image_files(domain) for domain in group], file, options, bar)
+        images = [image_files(domain) for domain in group]
+        extract_shared(extractor, images, file, options, remarks, cache=request.cache)
         files.append(str(file))
     if of_data_set and opened.spec:
         # The features are of the task's own classes already.
@@ -617,7 +702,36 @@ def _write_features(
     return DataSpec(files[0] if len(files) == 2 else "", files[-1])
 
 
-def _origin(opened: _Opened) -> FeatureOrigin | None:
+def extract_shared(
+    extractor: FeatureExtractor,
+    images: Sequence[FileSamples],
+    file: Path,
+    options: ExtractionOptions,
+    remarks: "Remarks",
+    *,
+    cache: bool,
+) -> None:
+    """Bring a feature file up to date, with the features that other commands have computed.
+
+    Args:
+        extractor: the network.
+        images: the domains.
+        file: the feature file.
+        options: how features are computed.
+        remarks: where remarks and progress go.
+        cache: whether to use the store that commands share.
+    """
+    store = FeatureStore.default() if cache else None
+    with Bar(remarks.mode, unit="images") as bar:
+        done = extractor.extract(images, file, options, bar, store)
+    if done.stored and store is not None:
+        remarks.say(
+            f"{done.stored:,} of {done.images:,} features were computed before"
+            f" ({store.folder}; --no-cache computes them anew)"
+        )
+
+
+def _origin(opened: OpenedRequest) -> FeatureOrigin | None:
     """The network that computed the rows of a task, where that is known."""
     if opened.spec is not None:
         return spec_origin(opened.spec)

@@ -95,6 +95,13 @@ class FeatureStore:
         sizes = [status.st_size for _, status in self._listed()]
         return sum(sizes), len(sizes)
 
+    def summary(self) -> str:
+        """Where it is and how full, in words."""
+        used, files = self.size()
+        return (
+            f"{self.folder}: {used / 1e6:,.1f} MB in {files} files, of {self.limit / 1e6:,.0f} MB"
+        )
+
     def clear(self) -> int:
         """Remove everything; returns how many bytes that were."""
         freed = 0

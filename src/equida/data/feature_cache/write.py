@@ -115,8 +115,9 @@ def write_features(
 
 
 def _storable(settings: FeatureSettings) -> bool:
-    """Augmented views depend on the domain too, and are many: only plain features are shared."""
-    return settings.views == 0
+    """Whether features are shared: not views, which depend on the domain too and are many, nor
+    features by code that may change without its weights."""
+    return settings.views == 0 and ":" not in settings.backbone
 
 
 def _from_store(

@@ -1,0 +1,116 @@
+"""`equida compare`: which method suits two domains of your own."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, overrides, recipe_flags
+
+
+@dataclass
+class Arguments:
+    """Compare methods on two domains: one table, with label-free scores beside.
+
+    equida compare photos/ clipart/ --methods nsm,cwsm,bnm,cdan --seeds 3
+
+    Features of images are computed once. Accuracy is shown only if the target has labels; the
+    scores need none, and a note says which method they would pick. Each run can be used by equida
+    predict. The same command again continues where it was.
+    """
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    """Folder of class folders, image list or feature file (FILE:DOMAIN)."""
+    target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
+    """The same for the target; labels found there are used for evaluation only."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Folder of the features, the runs and the tables; by default one below runs/."""
+    methods: str = "source_only,nsm,cwsm,bnm,cdan"
+    """Names with commas between them; "a+b" composes two. all: the eleven standard systems."""
+    seeds: str = "3"
+    """How many seeds, or a list of them: 0,1,7."""
+    backbone: str = ""
+    """The network that computes features of images; by default a small one."""
+    weights: str = ""
+    """File with its weights (.safetensors or .pth)."""
+    recipe: Annotated[str, tyro.conf.arg(help=RECIPE_HELP)] = ""
+    select: str = "last"
+    """Which step of a run the table shows: last, oracle (uses target labels), or a validator."""
+    format: Literal["rich", "md", "tex", "csv", "json"] = "rich"
+    """How the table is printed."""
+    jobs: Annotated[int, tyro.conf.arg(aliases=["-j"])] = 0
+    """Runs at once; 0: one for each core, or for each GPU."""
+    threads: int = 0
+    """Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one."""
+    cluster: str = ""
+    """dask://HOST:PORT: do the runs there."""
+    classes: Annotated[Literal["shared", "source"], tyro.conf.arg(help=CLASSES_HELP)] = "shared"
+    ignore_target_labels: bool = False
+    """The target's folders are not classes: use all images below it, without labels."""
+    no_cache: bool = False
+    """Neither use nor keep features in the store that commands share (equida cache)."""
+    skip_unreadable: bool = False
+    """Leave out images that cannot be read instead of stopping."""
+    quiet: bool = False
+    """Show no progress."""
+
+
+def arguments_for(argv: Sequence[str]) -> type:
+    """The flags above and those of the recipe."""
+    training = recipe_flags()
+    made = dataclasses.make_dataclass(
+        Arguments.__name__,
+        [
+            (
+                "training",
+                Annotated[training, tyro.conf.OmitArgPrefixes],
+                dataclasses.field(default_factory=training),
+            )
+        ],
+        bases=(Arguments,),
+    )
+    made.__doc__ = Arguments.__doc__
+    return made
+
+
+def run(arguments: Any) -> int:
+    """Do what is not done yet and print the table."""
+    from rich.console import Console
+
+    from equida.experiments.compare import CompareRequest, run_compare
+    from equida.progress import display_mode, say
+    from equida.runs.formats import FORMATS
+    from equida.runs.terminal import print_table
+    from equida.training.plan import Remarks, default_pair_folder
+
+    given: Arguments = arguments
+    out = given.out or default_pair_folder(given.source, given.target, "compare")
+    request = CompareRequest(
+        given.source,
+        given.target,
+        out,
+        methods=given.methods,
+        seeds=given.seeds,
+        backbone=given.backbone or None,
+        weights=given.weights or None,
+        recipe=given.recipe or None,
+        recipe_params=overrides(arguments.training),
+        select=given.select,
+        jobs=given.jobs,
+        threads=given.threads,
+        cluster=given.cluster,
+        classes=given.classes,
+        ignore_target_labels=given.ignore_target_labels,
+        skip_unreadable=given.skip_unreadable,
+        cache=not given.no_cache,
+    )
+    table = run_compare(request, Remarks(say, display_mode(not given.quiet), advise=True))
+    if given.format == "rich":
+        print_table(table, Console())
+        say(f"runs: {out}   labels for new images: equida predict RUN IMAGES")
+    else:
+        print(FORMATS[given.format](table), end="")
+    return 1 if table.failures else 0

@@ -1,0 +1,202 @@
+"""Which method to use on two domains of one's own: a grid of one task, with label-free scores."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from equida import plugins
+from equida.data import ArrayDomain, Domain
+from equida.data.task import ClassRule
+from equida.errors import InputError
+from equida.evaluation.validators import VALIDATORS
+from equida.experiments.execute import Workers, dask_address
+from equida.experiments.grid import Grid, chosen_methods, chosen_seeds
+from equida.experiments.run import run_grid
+from equida.experiments.sweep import variants
+from equida.files import file_sha256
+from equida.runs.entry import check_selection
+from equida.runs.formats import FORMATS
+from equida.runs.table import Row, Table
+from equida.training.build import row_shape
+from equida.training.folder import RunFolder
+from equida.training.plan import (
+    AdaptRequest,
+    Remarks,
+    data_spec,
+    default_backbone,
+    open_request,
+    small_domains,
+    spec_origin,
+    with_features,
+    write_task_features,
+)
+from equida.training.recipe import default_recipe, recipe
+
+METHODS = "source_only,nsm,cwsm,bnm,cdan"
+"""What is compared where nothing is asked for."""
+
+
+@dataclass(frozen=True)
+class CompareRequest:
+    """What somebody asks for, in Python or on the command line; the flags have the same names."""
+
+    source: str | Domain
+    """A folder of class folders, an image list, a feature file (FILE:DOMAIN), or rows in memory."""
+    target: str | Domain
+    """The same; labels found there are used for evaluation only."""
+    out: Path
+    """Folder of the features, of the runs and of the table's files."""
+    methods: str | Sequence[str] = METHODS
+    seeds: str | int | Sequence[int] = 3
+    backbone: str | None = None
+    weights: str | None = None
+    recipe: str | None = None
+    recipe_params: Mapping[str, Any] = field(default_factory=dict)
+    select: str = "last"
+    jobs: int = 0
+    threads: int = 0
+    cluster: str = ""
+    classes: ClassRule = "shared"
+    ignore_target_labels: bool = False
+    skip_unreadable: bool = False
+    cache: bool = True
+
+
+def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
+    """Do what is not done yet, write the tables beside the runs, and return the table.
+
+    Raises:
+        InputError: something is wrong with the request or with the data.
+    """
+    check_selection(request.select)
+    plugins.permit(request.backbone)
+    if request.cluster:
+        dask_address(request.cluster)
+    methods = chosen_methods(request.methods)
+    rows, seeds = variants(methods, [], None), chosen_seeds(request.seeds)
+    if request.recipe:
+        recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
+    folder = RunFolder(request.out)
+    asked = _adapt_request(request)
+    asked = with_features(asked, folder.path, remarks)
+    opened = open_request(asked, data_spec(asked), remarks)
+    task, spec, images = opened.task, opened.spec, None
+    assert spec is not None
+    backbone = request.backbone or default_backbone(task, None, features=True)
+    if row_shape(task.target) is None:
+        images, spec = spec, write_task_features(asked, opened, backbone, folder.path, remarks)
+        backbone = "none"
+    elif request.backbone and len(row_shape(task.target) or ()) == 1:
+        raise InputError(f"--backbone is {backbone!r}, but the rows are features; leave it out")
+    name = request.recipe or default_recipe(backbone)
+    if small := small_domains(task, recipe(name, request.recipe_params).batch_size):
+        remarks.say(small)
+    weights = request.weights if backbone != "none" else None
+    grid = Grid(
+        None,
+        tuple(rows),
+        (task.name,),
+        seeds,
+        name,
+        dict(request.recipe_params),
+        backbone=backbone,
+        weights=weights,
+        weights_sha256=file_sha256(Path(weights)) if weights else "",
+        feature_origin=spec_origin(spec),
+        data_sha256=opened.sha256,
+        pair=spec,
+        images=images,
+    )
+    workers = Workers(request.jobs, request.threads, request.cluster)
+    labelled = task.judged.labels is not None
+    table = run_grid(
+        grid, folder, workers, remarks, select=request.select, scores=True, labelled=labelled
+    )
+    table = replace(table, notes=(*table.notes, *pick_notes(table, labelled=labelled)))
+    for ending, form in FORMATS.items():
+        folder.write_text(f"table.{ending}", form(table))
+    return table
+
+
+def pick_notes(table: Table, *, labelled: bool) -> list[str]:
+    """Which method each label-free score would pick, and what that is worth.
+
+    Args:
+        table: with a column for each score.
+        labelled: whether it has accuracies too.
+    """
+    picked: dict[str, list[str]] = {}
+    for name in VALIDATORS:
+        best = best_row(table, name)
+        if best is not None:
+            picked.setdefault(best.title, []).append(name)
+    if not picked:
+        return []
+    said = "; ".join(f"{title} ({', '.join(names)})" for title, names in picked.items())
+    agree = "They agree." if len(picked) == 1 else "They disagree, so none of them is proof."
+    notes = [
+        f"Without a target label, the scores would pick: {said}. {agree} A score favours methods"
+        " that maximise it themselves, and a collapsed classifier can score well; look at the"
+        " predictions before you rely on one."
+    ]
+    if labelled and (best := best_row(table, table.columns[0].key)) is not None:
+        lost = [
+            f"{title} {_accuracy(best, table) - _accuracy(row, table):.1f}"
+            for title in picked
+            for row in table.rows
+            if row.title == title
+        ]
+        notes.append(
+            f"With the target's labels (which choose nothing here), the best is {best.title};"
+            f" behind it by points of accuracy: {', '.join(lost)}."
+        )
+    return notes
+
+
+def best_row(table: Table, column: str) -> Row | None:
+    """The row with the highest mean of a column; None where no row has one."""
+    known = [row for row in table.rows if row.cells[column].mean is not None]
+    return max(known, key=lambda row: row.cells[column].mean or 0.0) if known else None
+
+
+def _accuracy(row: Row, table: Table) -> float:
+    by_seed = row.cells[table.columns[0].key].by_seed
+    return statistics.fmean(by_seed.values()) if by_seed else 0.0
+
+
+def _adapt_request(request: CompareRequest) -> AdaptRequest:
+    """What a single run would ask for; rows in memory are written beside the runs first."""
+
+    def path(given: str | Domain, role: str) -> str:
+        return given if isinstance(given, str) else _stored(given, request.out, role)
+
+    return AdaptRequest(
+        path(request.source, "source"),
+        path(request.target, "target"),
+        backbone=request.backbone,
+        weights=request.weights,
+        features=True,
+        recipe=request.recipe,
+        recipe_params=request.recipe_params,
+        out=str(request.out),
+        ignore_target_labels=request.ignore_target_labels,
+        skip_unreadable=request.skip_unreadable,
+        classes=request.classes,
+        cache=request.cache,
+    )
+
+
+def _stored(domain: Domain, out: Path, role: str) -> str:
+    """The file that rows in memory are written into, for the processes that do the runs."""
+    if not isinstance(domain, ArrayDomain):
+        raise InputError(f"{role} is {domain!r}; expected a path or rows")
+    arrays: dict[str, Any] = {"X": domain.rows(np.arange(len(domain))).numpy()}
+    if domain.labels is not None:
+        arrays |= {"y": domain.labels, "classes": np.array(domain.classes)}
+    file = RunFolder(out).path / f"{role}.npz"
+    np.savez(file, **arrays)
+    return str(file)
