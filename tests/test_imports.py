@@ -76,8 +76,8 @@ def test_imports_point_one_way() -> None:
 def test_the_front_door_shows_itself_and_nothing_else() -> None:
     shown = {name for name in dir(equida) if not name.startswith("_")}
     assert shown == {
-        "EquidaClassifier", "adapt", "bench", "extract_features", "global_batch", "load_run",
-        "scorers",
+        "EquidaClassifier", "adapt", "bench", "compare", "extract_features", "global_batch",
+        "load_run", "scorers",
     }  # fmt: skip
     assert "__version__" in dir(equida)
     for name in shown:

@@ -1,0 +1,150 @@
+"""The features that commands share: by network, preprocessing and image content."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from torch import Tensor
+
+from equida.data.domain import ImageDomain
+from equida.data.feature_cache import Extraction, FeatureSettings, FeatureStore, write_features
+from equida.data.transforms import feature_transform
+from equida.errors import InputError
+
+MEAN = (0.5, 0.5, 0.5)
+SETTINGS = FeatureSettings("tiny", "a" * 64, 3, str(feature_transform(MEAN, MEAN, 8)))
+
+
+class Silent:
+    def start(self, label: str, total: int) -> None: ...
+    def advance(self, count: int) -> None: ...
+
+
+class Network:
+    """The mean of each channel; counts the images that it has seen."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+
+    def __call__(self, images: Tensor) -> Tensor:
+        self.batches += 1
+        return images.mean((2, 3))
+
+
+def photos(root: Path, count: int, first: int = 0) -> ImageDomain:
+    root.mkdir(parents=True)
+    for number in range(first, first + count):
+        Image.new("RGB", (9, 9), (10 * number, number, 255 - number)).save(root / f"{number}.png")
+    names = sorted(path.name for path in root.iterdir())
+    return ImageDomain(root, names, name=root.name)
+
+
+def extracted(
+    file: Path,
+    domain: ImageDomain,
+    store: FeatureStore | None,
+    settings: FeatureSettings = SETTINGS,
+) -> tuple[Extraction, Network]:
+    network = Network()
+    done = write_features(file, [domain], settings, network, Silent(), batch_size=4, store=store)
+    return done, network
+
+
+def test_the_same_images_are_computed_once_wherever_they_are(tmp_path: Path) -> None:
+    store = FeatureStore(tmp_path / "store")
+    first, network = extracted(tmp_path / "a.safetensors", photos(tmp_path / "a", 6), store)
+    assert (first.computed, first.stored, network.batches) == (6, 0, 2)
+    copied = photos(tmp_path / "b", 9)
+    second, network = extracted(tmp_path / "b.safetensors", copied, store)
+    assert (second.computed, second.stored, network.batches) == (3, 6, 1)
+    alone, _ = extracted(tmp_path / "c.safetensors", copied, None)
+    assert alone.computed == 9
+    assert (tmp_path / "b.safetensors").read_bytes() == (tmp_path / "c.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change", [{"weights_sha256": "b" * 64}, {"backbone": "other"}, {"dtype": "float16"}]
+)
+def test_other_networks_have_other_features(tmp_path: Path, change: dict[str, str]) -> None:
+    store, domain = FeatureStore(tmp_path / "store"), photos(tmp_path / "a", 3)
+    extracted(tmp_path / "a.safetensors", domain, store)
+    other = FeatureSettings(**{**SETTINGS.__dict__, **change})
+    done, _ = extracted(tmp_path / "b.safetensors", domain, store, other)
+    assert done.stored == 0
+
+
+def test_code_that_may_change_is_not_trusted_to_be_the_same(tmp_path: Path) -> None:
+    store, domain = FeatureStore(tmp_path / "store"), photos(tmp_path / "a", 3)
+    code = FeatureSettings(**{**SETTINGS.__dict__, "backbone": "module:net"})
+    for name in "ab":
+        done, _ = extracted(tmp_path / f"{name}.safetensors", domain, store, code)
+        assert (done.computed, done.stored) == (3, 0)
+    assert store.size() == (0, 0)
+
+
+def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
+    row = 32 + 3 * 4
+    store = FeatureStore(tmp_path / "store", limit=8 * row)
+    domains = [photos(tmp_path / name, 4, first) for name, first in (("a", 0), ("b", 4), ("c", 8))]
+    for age, domain in zip((300, 200), domains[:2], strict=True):
+        extracted(tmp_path / f"{domain.name}.safetensors", domain, store)
+        for file in (tmp_path / "store").glob("*/*.rows"):
+            os.utime(file, (1e9 - age, 1e9 - age))
+    assert store.size() == (8 * row, 2)
+    again, _ = extracted(tmp_path / "a2.safetensors", domains[0], store)  # used now: b is oldest
+    assert again.stored == 4
+    extracted(tmp_path / "c.safetensors", domains[2], store)
+    assert store.size() == (8 * row, 2)
+    found = [extracted(tmp_path / f"{d.name}3.safetensors", d, store)[0].stored for d in domains]
+    assert found[:2] == [4, 0]
+    assert store.clear() > 0
+    assert store.size() == (0, 0)
+
+
+def test_a_damaged_or_unwritable_store_does_no_harm(tmp_path: Path) -> None:
+    store, domain = FeatureStore(tmp_path / "store"), photos(tmp_path / "a", 3)
+    extracted(tmp_path / "a.safetensors", domain, store)
+    (file,) = (tmp_path / "store").glob("*/*.rows")
+    file.write_bytes(file.read_bytes()[:-1])
+    done, _ = extracted(tmp_path / "b.safetensors", domain, store)
+    assert (done.computed, done.stored) == (3, 0)
+    (tmp_path / "blocked").write_text("a file, not a folder")
+    done, _ = extracted(tmp_path / "c.safetensors", domain, FeatureStore(tmp_path / "blocked"))
+    assert done.computed == 3
+
+
+def _fill(folder: str, number: int) -> None:
+    store = FeatureStore(Path(folder))
+    contents = [bytes([number, k]) + bytes(30) for k in range(50)]
+    for _ in range(5):
+        store.put(SETTINGS, 4, contents, np.full((50, 3), number, np.float32))
+
+
+def test_two_processes_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(str(tmp_path), n)) for n in (1, 2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    wanted = [bytes([number, 7]) + bytes(30) for number in (1, 2)]
+    found = FeatureStore(tmp_path).get(SETTINGS, 4, wanted)
+    assert [found[each].tolist() for each in wanted] == [[1.0] * 3, [2.0] * 3]
+
+
+def test_its_place_and_size_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("EQUIDA_CACHE", str(tmp_path))
+    monkeypatch.setenv("EQUIDA_CACHE_SIZE", "1.5 GB")
+    assert FeatureStore.default() == FeatureStore(tmp_path / "features", 1_500_000_000)
+    monkeypatch.setenv("EQUIDA_CACHE_SIZE", "large")
+    with pytest.raises(InputError, match="EQUIDA_CACHE_SIZE is 'large'; expected a size"):
+        FeatureStore.default()
+    monkeypatch.delenv("EQUIDA_CACHE_SIZE")
+    monkeypatch.delenv("EQUIDA_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr("sys.platform", "linux")
+    assert FeatureStore.default().folder == tmp_path / "xdg" / "equida" / "features"
