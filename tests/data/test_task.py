@@ -45,7 +45,7 @@ def test_shared_classes_are_used_and_the_rest_is_told() -> None:
     assert task.left_out == (
         "2 classes, those that both domains have; left out: 2 of 5 samples of source A, of 1"
         " classes that are not used ('ant'); 2 of 4 samples of target W, of 1 classes that are not"
-        " used ('dog')"
+        " used ('dog'); source A has no sample of 1 of its 4 classes, such as 'eel'"
     )
 
 
