@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from equida.methods import METHODS, Output, build
+from equida.methods import METHODS, Output, TaskRows, build
 
 CLASSES, FEATURES, STEPS, BATCH = 5, 16, 300, 40
 
@@ -57,11 +57,13 @@ def target_accuracy(name: str) -> float:
     # The discriminator's width is for real features; it only costs time here.
     overrides = {"width": 64} if name in ("dann", "cdan") else None
     method = build(name, FEATURES, CLASSES, network.classifier, overrides)
+    method.use_prepared(method.prepare(TaskRows(source.x, source.y, target.x, 0)))
     parameters = [*network.parameters(), *method.parameters()]
     optimizer = torch.optim.SGD(parameters, 0.05, momentum=0.9, weight_decay=1e-3, nesterov=True)
     for step in range(STEPS):
         rows, columns = torch.randint(len(source.x), (2, BATCH))
         of_source, of_target = network(source.x[rows]), network(target.x[columns])
+        of_target = of_target._replace(samples=columns)
         terms = method(of_source, source.y[rows], of_target, step / STEPS)
         loss = torch.stack([*terms.values()]).sum() if terms else torch.zeros(())
         if not method.owns_cross_entropy:

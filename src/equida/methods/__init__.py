@@ -8,7 +8,7 @@ terms = method(source, labels, target, progress)
 # isort: off
 from equida.methods import (  # noqa: F401
     source_only, dan, dann, jan, cdan, safn, symnets, max_square, bnm, cwsm, nsm,
-    entropy, im, mcc, mcd, mdd, fbnm, iw_max_square,
+    entropy, im, mcc, mcd, mdd, fbnm, iw_max_square, spl, clusters,
 )  # fmt: skip
 # isort: on
 
@@ -18,6 +18,7 @@ from equida.methods.base import (
     Method,
     Output,
     Range,
+    TaskRows,
     method_name,
     outside_code,
     register,
@@ -50,6 +51,7 @@ __all__ = [
     "Method",
     "Output",
     "Range",
+    "TaskRows",
     "build",
     "check_overrides",
     "configure",

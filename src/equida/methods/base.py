@@ -22,6 +22,22 @@ class Output(NamedTuple):
     """(batch, features), after the bottleneck."""
     logits: Tensor
     """(batch, classes)."""
+    samples: Tensor | None = None
+    """(batch,), the positions of the samples in their domain, on the target of a method that
+    prepares something of each sample."""
+
+
+@dataclass(frozen=True)
+class TaskRows:
+    """All rows of a task, for what a method computes of them once, before the first step."""
+
+    source: Tensor
+    """(samples, width), those that are trained on."""
+    labels: Tensor
+    """Of the source. There are none of the target here: no method may see them."""
+    target: Tensor
+    """(samples, width), in the order that `Output.samples` counts in."""
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +90,8 @@ class Method(nn.Module):
     normalisation are computed from a target batch."""
     source_free: bool = False
     """True where the method has terms and all of them need only target predictions."""
+    prepares: bool = False
+    """True where `prepare` computes something of all rows before the first step."""
 
     def __init__(self, config: Any, features: int, classes: int, classifier: nn.Module) -> None:
         super().__init__()
@@ -82,10 +100,23 @@ class Method(nn.Module):
         self.classes = classes
         # In a tuple, so that nn.Module does not count its parameters as this method's.
         self._classifier = (classifier,)
+        self.prepared: Mapping[str, Tensor] = {}
 
     @property
     def classifier(self) -> nn.Module:
         return self._classifier[0]
+
+    def prepare(self, rows: TaskRows) -> dict[str, Tensor]:
+        """What the method computes once of the whole task, by name.
+
+        A run does this on one process before its first step, writes it down, and gives it to the
+        method on every process by `use_prepared`; a resumed run reads it again.
+        """
+        return {}
+
+    def use_prepared(self, prepared: Mapping[str, Tensor]) -> None:
+        """Take what `prepare` has computed, on the device of the training."""
+        self.prepared = prepared
 
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float

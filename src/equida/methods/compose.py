@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from equida.errors import InputError
 from equida.fields import FieldSpec, specs
 from equida.methods.aiming import check_prior
-from equida.methods.base import METHODS, Method, Output
+from equida.methods.base import METHODS, Method, Output, TaskRows
 from equida.plugins import short_name
 
 
@@ -32,6 +32,7 @@ class Composite(Method):
         self.methods = nn.ModuleDict({self._keys[name]: each for name, each in methods.items()})
         self.owns_cross_entropy = any(method.owns_cross_entropy for method in methods.values())
         self.uses_target = any(method.uses_target for method in methods.values())
+        self.prepares = any(method.prepares for method in methods.values())
         self.source_free = all(method.source_free for method in methods.values())
         own = [name for name, method in methods.items() if type(method).predict != Method.predict]
         if len(own) > 1:
@@ -60,8 +61,26 @@ class Composite(Method):
                 terms[f"{short_name(name)}.{key}" if key in terms else key] = value
         return terms
 
+    def prepare(self, rows: TaskRows) -> dict[str, Tensor]:
+        return {
+            f"{name}.{key}": value
+            for name, method in self._each().items()
+            for key, value in method.prepare(rows).items()
+        }
+
+    def use_prepared(self, prepared: Mapping[str, Tensor]) -> None:
+        for name, method in self._each().items():
+            prefix = f"{name}."
+            method.use_prepared(
+                {
+                    key.removeprefix(prefix): value
+                    for key, value in prepared.items()
+                    if key.startswith(prefix)
+                }
+            )
+
     def _predicted(self, output: Output) -> Output:
-        return Output(output.features, self.predict(output))
+        return Output(output.features, self.predict(output), output.samples)
 
     def predict(self, output: Output) -> Tensor:
         if self._predictor is None:

@@ -54,6 +54,10 @@ class Feed:
         labels = source.labels.to(self.fabric.device, non_blocking=True)
         return self._placed(source.x), labels, self._placed(target.x)
 
+    def positions(self, batch: Batch) -> Tensor:
+        """The positions of a batch's samples in their domain, on the device."""
+        return batch.indices.to(self.fabric.device, non_blocking=True)
+
     def samples(self, number: int) -> dict[str, list[str]]:
         """By role, the identity of every sample of a global batch, given by its number."""
         return {

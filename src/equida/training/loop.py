@@ -19,6 +19,7 @@ from equida.training.build import SeededBackbone, build
 from equida.training.config import RunConfig
 from equida.training.feed import Feed
 from equida.training.optimizer import schedule
+from equida.training.prepare import prepare_method
 from equida.training.processes import make_fabric, prepare, without_exchange
 from equida.training.recorder import Observer, Recorder, Stepped, Trained
 
@@ -62,6 +63,7 @@ def train(
     feed = Feed(built.config, fabric, built.dtype)
     recorder = Recorder(task, built, fabric, feed, folder, observers)
     start = recorder.resume()
+    prepares = prepare_method(built, task, fabric, recorder.folder, resumed=start > 0)
     draws = start * recipe.accumulate
     sources = (
         None
@@ -76,7 +78,9 @@ def train(
             source, target = None if sources is None else next(sources), next(targets)
             more = part < recipe.accumulate - 1
             with without_exchange(fabric, objective, more):
-                terms = objective(*feed.inputs(source, target), step / recipe.iterations)
+                samples = feed.positions(target) if prepares else None
+                inputs = feed.inputs(source, target)
+                terms = objective(*inputs, step / recipe.iterations, samples)
                 fabric.backward(_sum(terms, recipe.accumulate))
             recorder.note(step * recipe.accumulate + part, terms)
         if recipe.clip:

@@ -45,12 +45,13 @@ class Objective(nn.Module):
         labels: Tensor | None,
         target: Tensor,
         progress: float,
+        samples: Tensor | None = None,
     ) -> dict[str, Tensor]:
         if source is None or labels is None:
-            output = self._output(target)
+            output = self._output(target, samples)
             return self.method(output, output.logits.new_empty(0), output, progress)  # type: ignore[no-any-return]
         source_out, labels = self._output(source), self._all(labels)
-        target_out = self._output(target) if self.method.uses_target else source_out
+        target_out = self._output(target, samples) if self.method.uses_target else source_out
         ramp = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
         terms = self.method.ramped_terms(source_out, labels, target_out, progress, ramp)
         if self.method.owns_cross_entropy:
@@ -58,9 +59,10 @@ class Objective(nn.Module):
         loss = F.cross_entropy(source_out.logits, labels, label_smoothing=self.label_smoothing)
         return {"cross_entropy": loss} | terms
 
-    def _output(self, x: Tensor) -> Output:
+    def _output(self, x: Tensor, samples: Tensor | None = None) -> Output:
         features, logits = self.network(x)
-        return Output(self._all(features), self._all(logits))
+        positions = None if samples is None else self._all(samples)
+        return Output(self._all(features), self._all(logits), positions)
 
     def _all(self, share: Tensor) -> Tensor:
         return gather(share) if self.processes > 1 else share

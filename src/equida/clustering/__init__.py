@@ -1,0 +1,18 @@
+"""Labels of an unlabelled target from the clusters of its frozen features: no network, no gradient.
+
+`cluster_labels` is equida's rule, `selective_labels` the published one; both are pure functions of
+rows, source labels and a seed.
+"""
+
+from equida.clustering.clusters import ClusterRule, cluster_labels
+from equida.clustering.selective import SelectiveRule, selective_labels
+from equida.clustering.subspace import joint_rows, supervised_projection
+
+__all__ = [
+    "ClusterRule",
+    "SelectiveRule",
+    "cluster_labels",
+    "joint_rows",
+    "selective_labels",
+    "supervised_projection",
+]

@@ -1,0 +1,77 @@
+"""Rows of two domains in one space, and the subspace in which the rows of a class lie together."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+
+def joint_rows(source: Tensor, target: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Both domains as unit rows on their joint principal components.
+
+    Rows are made unit, lose their joint mean, are projected on the `width` components of largest
+    variance, and are made unit again.
+
+    Args:
+        source: (samples, features).
+        target: (samples, features).
+        width: components to keep; at most as many as there are features.
+    """
+    rows = normalize(torch.cat([source, target]).float(), dim=1)
+    rows = rows - rows.mean(0)
+    _, directions = torch.linalg.eigh((rows.mT @ rows).double())
+    rows = normalize(rows @ directions[:, -width:].to(rows.dtype), dim=1)
+    return rows[: len(source)], rows[len(source) :]
+
+
+def supervised_projection(rows: Tensor, labels: Tensor, classes: int, dimensions: int) -> Tensor:
+    """The map of supervised locality preserving projection, (features, dimensions).
+
+    The columns are the generalised eigenvectors v of (A, B) of largest eigenvalue, v^T B v = 1,
+    where A = X^T D X, B = A - sum_c g_c g_c^T + I, D_ii is the size of i's class, and g_c is the
+    sum of the rows of class c: rows of one class are joined by weights 1, others by 0 (Wang &
+    Breckon 2020, arXiv 1911.07982).
+
+    Args:
+        rows: (samples, features).
+        labels: (samples,).
+        classes: how many classes there are.
+        dimensions: columns to keep; at most as many as there are features.
+    """
+    sizes = torch.bincount(labels, minlength=classes).to(rows.dtype)
+    total = ((rows * sizes[labels][:, None]).mT @ rows).double()
+    sums = rows.new_zeros(classes, rows.shape[1]).index_add_(0, labels, rows).double()
+    identity = torch.eye(rows.shape[1], dtype=total.dtype)
+    within = torch.linalg.cholesky(total - sums.mT @ sums + identity)
+    solve = torch.linalg.solve_triangular
+    whitened = solve(within, solve(within, total, upper=False).mT, upper=False)
+    _, vectors = torch.linalg.eigh((whitened + whitened.mT) / 2)
+    projection: Tensor = solve(within.mT, vectors[:, -dimensions:], upper=True)
+    return projection.to(rows.dtype)
+
+
+def class_means(rows: Tensor, weights: Tensor) -> Tensor:
+    """The mean of the rows of each class as a unit vector, (classes, features).
+
+    Args:
+        rows: (samples, features).
+        weights: how much each row belongs to each class, (samples, classes).
+    """
+    return normalize(weights.mT @ rows, dim=1)
+
+
+def surest(probs: Tensor, share: float) -> Tensor:
+    """Which rows are among the surest `share` of those with the same most likely class.
+
+    At least one row of every predicted class is chosen.
+
+    >>> surest(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]]), 0.5).tolist()
+    [True, False, True]
+    """
+    certainty, predicted = probs.max(1)
+    order = certainty.argsort(descending=True, stable=True)
+    members = torch.nn.functional.one_hot(predicted[order], probs.shape[1])
+    rank = (members.cumsum(0) * members).sum(1)
+    sizes = members.sum(0)[predicted[order]]
+    chosen = torch.zeros(len(probs), dtype=torch.bool)
+    chosen[order] = rank <= (sizes * share).ceil()
+    return chosen

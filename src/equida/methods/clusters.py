@@ -1,0 +1,43 @@
+"""Clusters: a head that learns the target's labels from the clusters of its frozen features."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from equida.clustering import ClusterRule, cluster_labels
+from equida.methods.base import TaskRows, register, search
+from equida.methods.spl import Distilled
+
+
+@dataclass(frozen=True)
+class ClustersConfig:
+    trade_off: float = search(1.0, 0.3, 3.0, log=True)
+    """Weight of the target's cross-entropy against that of the source."""
+    components: int = search(512, 64, 1024, minimum=1)
+    """Joint principal components of the features that are used."""
+    dimensions: int = search(128, 16, 256, minimum=1)
+    """Dimensions of the subspace in which target samples are labelled."""
+    views: int = search(3, 1, 8, minimum=1)
+    """How many random choices of the components are looked at; their labels are averaged."""
+    share: float = search(0.8, 0.5, 1.0, minimum=0.01, maximum=1.0)
+    """Share of the components in a view."""
+
+
+@register(
+    "clusters", ClustersConfig, reference="equida, after Wang & Breckon 2020, arXiv 1911.07982"
+)
+class Clusters(Distilled):
+    """Soft cluster labels: soft k-means in learned subspaces labels the target for a head.
+
+    The soft labels are computed once from the rows that the network is given: frozen features that
+    are good make good clusters. Nothing moves the features, so that the first assignment must be
+    mostly right; together with a batch loss (clusters+nsm) the network may still correct it.
+    """
+
+    config: ClustersConfig
+
+    def prepare(self, rows: TaskRows) -> dict[str, Tensor]:
+        config = self.config
+        rule = ClusterRule(config.components, config.dimensions, config.views, config.share)
+        found = cluster_labels(rows.source, rows.labels, rows.target, self.classes, rows.seed, rule)
+        return {"labels": found}

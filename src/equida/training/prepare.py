@@ -1,0 +1,60 @@
+"""What a method computes of all data before the first step: once, on one process, written down.
+
+The file `prepared.safetensors` of a run holds it, so that a resumed run goes on with the same, and
+everybody can look at it.
+"""
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from equida.data import ArrayDomain, Domain, Task
+from equida.errors import InputError
+from equida.methods.base import TaskRows
+from equida.training.build import Built
+from equida.training.folder import RunFolder
+from equida.training.processes import on_rank_zero
+
+FILE = "prepared.safetensors"
+
+
+def prepare_method(
+    built: Built, task: Task, fabric: Fabric, folder: RunFolder | None, *, resumed: bool
+) -> bool:
+    """Give the method what it computes of all rows; returns whether there is such a thing.
+
+    Args:
+        built: what is trained.
+        task: the data; labels of the target are not looked at.
+        fabric: device and processes; rank zero computes.
+        folder: where the run is written, on rank zero; None: nothing is written.
+        resumed: whether the run is continued, so that what was written down counts.
+    """
+    method = built.objective.method
+    if not method.prepares:
+        return False
+
+    def compute() -> dict[str, Tensor]:
+        if folder and resumed and (folder.path / FILE).exists():
+            return folder.load_tensors(FILE)
+        assert built.source is not None, "a method that prepares something needs the source"
+        source, target = _rows(built.source, built), _rows(task.target, built)
+        labels = torch.from_numpy(np.asarray(built.source.labels))
+        computed = method.prepare(TaskRows(source, labels, target, built.config.seed))
+        if folder:
+            folder.save_tensors(FILE, computed)
+        return computed
+
+    prepared = on_rank_zero(fabric, compute)
+    method.use_prepared({name: value.to(fabric.device) for name, value in prepared.items()})
+    return True
+
+
+def _rows(domain: Domain, built: Built) -> Tensor:
+    if not isinstance(domain, ArrayDomain):
+        raise InputError(
+            f"method {built.config.method!r} looks at all samples as rows before the training, and"
+            f" {domain.name} has images; compute features once (--features), or choose another"
+        )
+    return domain.rows(np.arange(len(domain))).flatten(1)

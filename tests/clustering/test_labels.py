@@ -1,0 +1,182 @@
+"""Cluster labels against the same rules written out in numpy, scipy and scikit-learn."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from scipy.special import softmax
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import normalize
+
+from equida.clustering import (
+    ClusterRule,
+    SelectiveRule,
+    cluster_labels,
+    joint_rows,
+    selective_labels,
+    supervised_projection,
+)
+from equida.clustering.subspace import surest
+
+Array = NDArray[np.float64]
+CLASSES, WIDTH = 4, 12
+
+
+class Shifted(NamedTuple):
+    source: Array
+    labels: NDArray[np.int64]
+    target: Array
+    truth: NDArray[np.int64]
+
+
+@pytest.fixture(scope="module")
+def shifted() -> Shifted:
+    """Clusters that are moved so far that a third of the target is nearest to another class."""
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(CLASSES, WIDTH))
+    labels, truth = np.arange(80) % CLASSES, np.arange(100) % CLASSES
+    source = centres[labels] + 0.6 * random.normal(size=(80, WIDTH))
+    shift = 1.2 * random.normal(size=WIDTH)
+    return Shifted(
+        source, labels, centres[truth] + shift + 0.6 * random.normal(size=(100, WIDTH)), truth
+    )
+
+
+def tensors(data: Shifted) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return tuple(map(torch.from_numpy, data[:3]))  # type: ignore[return-value]
+
+
+def reference_rows(data: Shifted, width: int) -> tuple[Array, Array]:
+    both = normalize(np.concatenate([data.source, data.target]))
+    both = normalize(PCA(width, svd_solver="full").fit_transform(both))
+    return both[:80], both[80:]
+
+
+def reference_projection(rows: Array, labels: NDArray[np.int64], dimensions: int) -> Array:
+    """Supervised locality preserving projection by its graph: weights, degrees, Laplacian."""
+    weights = (labels[:, None] == labels[None]).astype(float)
+    degrees = np.diag(weights.sum(1))
+    within = rows.T @ (degrees - weights) @ rows + np.eye(rows.shape[1])
+    vectors: Array = scipy.linalg.eigh(rows.T @ degrees @ rows, within)[1]
+    return vectors[:, ::-1][:, :dimensions]
+
+
+def reference_choice(probs: Array, share: float) -> NDArray[np.bool_]:
+    chosen = np.zeros(len(probs), bool)
+    for label in range(probs.shape[1]):
+        members = np.flatnonzero(probs.argmax(1) == label)
+        surest_first = members[np.argsort(-probs[members].max(1), kind="stable")]
+        chosen[surest_first[: int(np.ceil(round(len(members) * share, 6)))]] = True
+    return chosen
+
+
+def means(rows: Array, labels: NDArray[np.int64]) -> Array:
+    return normalize(np.stack([rows[labels == label].mean(0) for label in range(CLASSES)]))
+
+
+def test_joint_rows_are_principal_components_of_unit_rows(shifted: Shifted) -> None:
+    source, _, target = tensors(shifted)
+    rows = torch.cat(joint_rows(source, target, 5)).double().numpy()
+    expected = np.concatenate(reference_rows(shifted, 5))
+    # Components have no sign: what counts are the rows' products.
+    np.testing.assert_allclose(rows @ rows.T, expected @ expected.T, atol=1e-5)
+
+
+def test_the_projection_solves_the_eigenproblem_of_the_graph(shifted: Shifted) -> None:
+    rows, labels = shifted.source, shifted.labels
+    found = supervised_projection(
+        torch.from_numpy(rows), torch.from_numpy(labels), CLASSES, 3
+    ).numpy()
+    expected = reference_projection(rows, labels, 3)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_the_surest_of_each_predicted_class(share: float) -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(5), 70)
+    found = surest(torch.from_numpy(probs), share).numpy()
+    np.testing.assert_array_equal(found, reference_choice(probs, share))
+
+
+def test_selective_labels_by_the_published_rule(shifted: Shifted) -> None:
+    rule = SelectiveRule(components=8, dimensions=5, rounds=4)
+    source, target = reference_rows(shifted, 8)
+    chosen, predicted = np.zeros(100, bool), np.zeros(100, np.int64)
+    for number in range(4):
+        projection = reference_projection(
+            np.concatenate([source, target[chosen]]),
+            np.concatenate([shifted.labels, predicted[chosen]]),
+            5,
+        )
+        both = np.concatenate([source, target]) @ projection
+        both = normalize(both - both.mean(0))
+        seen, unseen = both[:80], both[80:]
+        centres = means(seen, shifted.labels)
+        clusters = normalize(KMeans(CLASSES, init=centres, n_init=1).fit(unseen).cluster_centers_)
+        probs = np.maximum(
+            softmax(-cdist(unseen, centres), 1), softmax(-cdist(unseen, clusters), 1)
+        )
+        predicted = probs.argmax(1)
+        chosen = reference_choice(probs, (number + 1) / 4)
+    found = selective_labels(*tensors(shifted), CLASSES, rule).numpy()
+    np.testing.assert_allclose(found, probs / probs.sum(1, keepdims=True), atol=1e-5)
+
+
+def test_soft_cluster_labels_by_their_rule(shifted: Shifted) -> None:
+    rule = ClusterRule(components=8, dimensions=5, views=1, rounds=3, means_rounds=4)
+    source, target = reference_rows(shifted, 8)
+    chosen, probs = np.zeros(100, bool), np.zeros((100, CLASSES))
+    for number in range(4):
+        projection = reference_projection(
+            np.concatenate([source, target[chosen]]),
+            np.concatenate([shifted.labels, probs.argmax(1)[chosen]]),
+            5,
+        )
+        seen, unseen = source @ projection, target @ projection
+        seen, unseen = normalize(seen - seen.mean(0)), normalize(unseen - unseen.mean(0))
+        centres = clusters = means(seen, shifted.labels)
+        for _ in range(4):
+            weights = softmax(-20 * cdist(unseen, clusters), 1)
+            clusters = normalize(np.stack([np.average(unseen, 0, w) for w in weights.T]))
+        probs = 0.5 * (
+            softmax(-10 * cdist(unseen, centres), 1) + softmax(-10 * cdist(unseen, clusters), 1)
+        )
+        chosen = reference_choice(probs, min(1, (number + 1) / 3))
+    found = cluster_labels(*tensors(shifted), CLASSES, 0, rule).numpy()
+    np.testing.assert_allclose(found, probs, atol=1e-4)
+
+
+def test_clusters_find_classes_that_nearest_means_mistake(shifted: Shifted) -> None:
+    nearest = cdist(
+        shifted.target,
+        np.stack([shifted.source[shifted.labels == c].mean(0) for c in range(CLASSES)]),
+    ).argmin(1)
+    source_only = np.mean(nearest == shifted.truth)
+    rule = ClusterRule(dimensions=5)
+    found = cluster_labels(*tensors(shifted), CLASSES, 0, rule).argmax(1).numpy()
+    assert source_only < 0.9
+    assert np.mean(found == shifted.truth) > 0.95
+
+
+def test_the_seed_decides_the_views(shifted: Shifted) -> None:
+    rule = ClusterRule(components=8, dimensions=5, views=2)
+    first, again, other = (
+        cluster_labels(*tensors(shifted), CLASSES, seed, rule) for seed in (3, 3, 4)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert torch.allclose(first.sum(1), torch.ones(100))
+
+
+def test_more_components_and_dimensions_than_there_are(shifted: Shifted) -> None:
+    for labels in (
+        cluster_labels(*tensors(shifted), CLASSES),
+        selective_labels(*tensors(shifted), CLASSES),
+    ):
+        assert labels.shape == (100, CLASSES)
+        assert bool(labels.isfinite().all())

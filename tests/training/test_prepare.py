@@ -1,0 +1,115 @@
+"""What a method computes once before training: given to each batch, written down, read again."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from equida import EquidaClassifier
+from equida.data import ArrayDomain, ImageDomain, Task
+from equida.errors import InputError
+from equida.methods import METHODS
+from equida.methods.spl import SPL
+from equida.training.config import RunConfig
+from equida.training.folder import RunFolder
+from equida.training.loop import Trained, train
+from equida.training.prepare import FILE
+from equida.training.recipe import Recipe
+
+Run = Callable[..., Trained]
+
+
+class Stop:
+    """An observer that ends a run as a kill would."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def logged(self, step: int, terms: Any) -> None:
+        if step > self.step:
+            raise KeyboardInterrupt
+
+    def evaluated(self, step: int, figures: Any) -> None: ...
+
+
+def test_each_sample_meets_its_own_label(run: Run, task: Task) -> None:
+    """The term is the cross-entropy of the batch with the labels of its samples, by hand."""
+    terms: list[float] = []
+    seen: list[tuple[Tensor, Tensor, Tensor]] = []
+    original = SPL.forward
+
+    def watched(self: SPL, *args: Any) -> dict[str, Tensor]:
+        found = original(self, *args)
+        target = args[2]
+        seen.append((target.samples, target.logits.detach(), self.prepared["labels"]))
+        terms.append(found["distill"].item())
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SPL, "forward", watched)
+        run("spl+nsm", overrides={"spl.trade_off": 2.0}, warm_up=0.0, iterations=3)
+    target = task.target
+    assert isinstance(target, ArrayDomain)
+    for term, (samples, logits, labels) in zip(terms, seen, strict=True):
+        assert labels.shape == (48, 4)
+        expected = -(labels[samples] * logits.log_softmax(1)).sum(1).mean() * 2
+        assert term == pytest.approx(float(expected), rel=1e-5)
+    assert len({tuple(samples.tolist()) for samples, *_ in seen}) == 3
+
+
+@pytest.mark.parametrize("method", ["clusters", "spl"])
+def test_the_head_learns_what_was_prepared(method: str, run: Run, tmp_path: Path) -> None:
+    trained = run(method, folder=tmp_path, iterations=150, learning_rate=0.1, head_multiplier=1.0)
+    labels = RunFolder(tmp_path).load_tensors(FILE)["labels"].argmax(1)
+    same = trained.predictions.log_probs.argmax(1) == labels
+    assert float(same.float().mean()) > 0.9
+
+
+def test_target_labels_are_not_looked_at(run: Run, task: Task, tmp_path: Path) -> None:
+    labels = np.random.default_rng(1).integers(0, 4, len(task.target))
+    nonsense = dataclasses.replace(task, target=task.target.relabel(task.classes, labels))
+    run("clusters", folder=tmp_path / "true")
+    run("clusters", on=nonsense, folder=tmp_path / "nonsense")
+    first, second = (
+        RunFolder(tmp_path / name).load_tensors(FILE)["labels"] for name in ("true", "nonsense")
+    )
+    assert torch.equal(first, second)
+
+
+def test_a_resumed_run_reads_what_was_prepared(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run("clusters", folder=tmp_path / "whole").built.state()
+    with pytest.raises(KeyboardInterrupt):
+        run("clusters", folder=tmp_path / "cut", observers=(Stop(6),))
+
+    def fail(*_: Any) -> None:
+        raise AssertionError("prepared again")
+
+    monkeypatch.setattr(METHODS["clusters"].method, "prepare", fail)
+    resumed = run("clusters", folder=tmp_path / "cut").built.state()
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_images_are_refused_with_the_cure(fabric: Fabric) -> None:
+    images = ImageDomain("photos", [f"{i}.jpg" for i in range(40)], name="photos")
+    labelled = images.relabel(("a", "b"), np.arange(40) % 2)
+    config = RunConfig("clusters", Recipe(), backbone="lenet")
+    with pytest.raises(InputError, match="photos has images; compute features once"):
+        train(config, Task("p2p", labelled, labelled, ("a", "b")), fabric=fabric)
+
+
+def test_the_estimator_predicts_new_rows() -> None:
+    random = np.random.default_rng(0)
+    centres = 3.0 * random.normal(size=(3, 6))
+    labels = np.arange(60) % 3
+    rows, new = (centres[labels] + random.normal(size=(60, 6)) for _ in range(2))
+    model = EquidaClassifier("clusters", iterations=100, random_state=0)
+    model.fit(rows, labels, X_target=rows[::-1] + 1.0)
+    assert np.mean(model.predict(new + 1.0) == labels) > 0.9
