@@ -76,7 +76,8 @@ def reference_choice(probs: Array, share: float) -> NDArray[np.bool_]:
 
 
 def means(rows: Array, labels: NDArray[np.int64]) -> Array:
-    return normalize(np.stack([rows[labels == label].mean(0) for label in range(CLASSES)]))
+    found: Array = normalize(np.stack([rows[labels == c].mean(0) for c in range(CLASSES)]))
+    return found
 
 
 def test_joint_rows_are_principal_components_of_unit_rows(shifted: Shifted) -> None:
