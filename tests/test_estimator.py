@@ -357,3 +357,10 @@ def test_class_shares_to_aim_at(shifted: Data) -> None:
     assert given.fit(source, y, X_target=few).result_["aims"]["bnm"]["aim"] == [0.2, 0.2, 0.6]
     with pytest.raises(InputError, match="target has no labels; use estimate"):
         EquidaClassifier(prior="oracle", **QUICK).fit(source, y, X_target=few)
+
+
+@pytest.mark.parametrize("n_jobs", [float("inf"), float("nan"), 1.5, 10**30, -2, "all", True])
+def test_threads_that_no_machine_has(shifted: Data, n_jobs: Any) -> None:
+    source, y, target = shifted[:3]
+    with pytest.raises(InputError, match=r"n_jobs is .*; it must be a whole number of threads"):
+        EquidaClassifier(**QUICK, n_jobs=n_jobs).fit(source, y, X_target=target)

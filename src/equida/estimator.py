@@ -32,7 +32,7 @@ from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.fields import FieldError
 from equida.methods import Method, check_overrides, method_name
-from equida.torch_modes import torch_threads
+from equida.torch_modes import check_count, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.loop import Trained, train
@@ -351,7 +351,7 @@ class EquidaClassifier(
         history = _History(config.recipe.iterations, bool(self.verbose))
         fabric = self._fabric(config.recipe)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(torch_threads(1 if self.n_jobs is None else self.n_jobs))
+            stack.enter_context(torch_threads(self._threads()))
             # The loop seeds torch's generators, and the caller's must not change.
             cuda = fabric.device.type == "cuda"
             stack.enter_context(torch.random.fork_rng([fabric.device.index] if cuda else []))
@@ -359,6 +359,10 @@ class EquidaClassifier(
         self.objective_ = trained.built.objective.cpu().double().eval()
         self.result_ = trained.result
         self.history_ = history.lines
+
+    def _threads(self) -> int:
+        words = "a whole number of threads, -1 for as many as torch is set to use, or None"
+        return 1 if self.n_jobs is None else check_count("n_jobs", self.n_jobs, words, -1)
 
     def _fabric(self, used: Recipe) -> Fabric:
         if self.device not in ACCELERATORS:
@@ -380,7 +384,7 @@ class EquidaClassifier(
         rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
         if sample_domain is not None:
             source_rows(sample_domain, len(rows))
-        with torch.inference_mode(), torch_threads(1 if self.n_jobs is None else self.n_jobs):
+        with torch.inference_mode(), torch_threads(self._threads()):
             outputs = [
                 self.objective_.predict(torch.from_numpy(self._inputs(part)).double())
                 for part in np.array_split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))

@@ -9,6 +9,7 @@ import errno
 import glob
 import hashlib
 import json
+import logging
 import os
 import shutil
 import socket
@@ -19,6 +20,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from equida.errors import InputError
+
+LOG = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 2.0
+"""How long a process waits for a folder before it says so."""
 
 
 def write_atomic(path: Path, content: str | bytes | memoryview) -> None:
@@ -138,10 +144,18 @@ def write_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        advice = "free some space and start again" if full else "choose another folder"
+        advice = write_advice(error) or "choose another folder"
         reason = error.strerror or type(error).__name__
         raise InputError(f"cannot write into {folder}: {reason}; {advice}") from error
+
+
+def write_advice(error: OSError) -> str:
+    """What to do where the system refuses to write; "" for any other reason."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some space and start again"
+    if error.errno == errno.EFBIG:
+        return "raise the limit on the size of files (ulimit -f), or choose another file system"
+    return "choose another folder" if error.errno == errno.EROFS else ""
 
 
 @contextlib.contextmanager
@@ -153,7 +167,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
     Args:
         folder: what is worked in; it is made if it does not exist.
-        wait: wait until the folder is free, instead of raising an error.
+        wait: wait until the folder is free, instead of raising an error; a line says so.
 
     Raises:
         InputError: another process works there and `wait` is False, or the folder cannot be
@@ -163,17 +177,58 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
     lock = FileLock(folder / "lock", thread_local=False)
     with write_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
         try:
-            lock.acquire(timeout=-1 if wait else 0)
+            _acquire(lock, folder, PATIENCE_SECONDS if wait else 0)
         except Timeout:
-            raise InputError(
-                f"another process is at work in {folder}; wait for it, or choose another folder"
-            ) from None
+            if not wait:
+                raise InputError(
+                    f"another process is at work in {folder}; wait for it, or choose another folder"
+                ) from None
+            LOG.warning("waiting for another process that is at work in %s", folder)
+            _acquire(lock, folder, -1)
     try:
         yield
     finally:
         lock.release()
+
+
+def _acquire(lock: Any, folder: Path, timeout: float) -> None:
+    for _ in range(100):
+        folder.mkdir(parents=True, exist_ok=True)
+        # Another process may have finished its work and removed the folder in between.
+        with contextlib.suppress(FileNotFoundError):
+            lock.acquire(timeout=timeout)
+            return
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+@contextlib.contextmanager
+def part_folder(path: Path) -> Iterator[Path]:
+    """The folder FILE.part for what is needed to make a file, locked against other processes.
+
+    It is removed when the block ends without an error; otherwise it stays, so that the next attempt
+    can continue from what is there, unless the block has removed it by `remove_part`.
+
+    Raises:
+        InputError: another process makes the same file.
+    """
+    folder = path.with_name(f"{path.name}.part")
+    with locked(folder):
+        yield folder
+        remove_part(folder)
+
+
+def remove_part(folder: Path) -> None:
+    """Remove a folder that this process has locked.
+
+    The lock is the last to go. Whoever comes in between makes the folder its own: then it stays.
+    """
+    for inner in folder.iterdir():
+        if inner.name != "lock":
+            remove(inner)
+    remove(folder / "lock")
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def check_regular(path: str | Path) -> None:

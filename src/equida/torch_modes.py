@@ -1,10 +1,17 @@
 """What torch may use and is set to: cores, threads, autocast."""
 
 import contextlib
+import numbers
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import torch
+
+from equida.fields import FieldError
+
+MOST = 4096
+"""Threads or processes; no machine has so many cores, and torch's own check is a crash."""
 
 
 def cores() -> int:
@@ -18,6 +25,22 @@ def threads_asked_for() -> int:
     """The number in OMP_NUM_THREADS; 0 where there is none."""
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdecimal() else 0
+
+
+def check_count(name: str, value: Any, expected: str, minimum: int = 0) -> int:
+    """A number of threads or processes that a machine can have.
+
+    Raises:
+        FieldError: it is not a whole number, or not one from `minimum` to `MOST`.
+
+    >>> check_count("jobs", float("inf"), "a whole number of at least 0")
+    Traceback (most recent call last):
+    equida.fields.FieldError: jobs is inf; it must be a whole number of at least 0
+    """
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not minimum <= value <= MOST:
+        raise FieldError(name, value, expected)
+    return int(value)
 
 
 @contextlib.contextmanager

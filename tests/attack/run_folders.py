@@ -1,6 +1,8 @@
 """Damaged runs: one never stops a report, a comparison or the paper, and is said in one line."""
 
+import contextlib
 import functools
+import io
 import json
 import os
 import shutil
@@ -27,8 +29,10 @@ def runs() -> Path:
     holder = tempfile.TemporaryDirectory(prefix="attack-runs-")
     _HOLDERS.append(holder)
     root = Path(holder.name)
-    assert main(short_run(root / "alone")) == 0
-    assert main([*bench(root / "grid"), "--methods", "nsm,bnm"]) == 0
+    quiet = io.StringIO()
+    with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+        assert main(short_run(root / "alone")) == 0
+        assert main([*bench(root / "grid"), "--methods", "nsm,bnm"]) == 0
     return root
 
 
@@ -132,7 +136,7 @@ def damaged_grids(case: Case) -> Outcome:
     return Outcome(outcome.verdict, f"{what}\n{outcome.detail}")
 
 
-@family("damaged runs", quick=16, long=1500)
+@family("damaged runs", quick=12, long=1500)
 def damaged_runs(case: Case) -> Outcome:
     """One of three runs; whatever reads many of them must go on with the others."""
     shutil.copytree(runs(), case.folder / "runs")

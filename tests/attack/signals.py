@@ -52,7 +52,7 @@ def commands(case: Case) -> dict[str, list[object]]:
     }
 
 
-@family("signals", quick=6, long=280)
+@family("signals", quick=3, long=280)
 def signals(case: Case) -> Outcome:
     known = commands(case)
     name = [*known][case.number % len(known)]

@@ -32,7 +32,7 @@ def moments(out: Path) -> list[Callable[[], bool]]:
     """When the config is there, while the first checkpoint is written, and in the middle."""
     return [
         lambda: (out / "config.json").exists(),
-        lambda: (out / "checkpoint.pt.tmp").exists() or (out / "checkpoint.pt").exists(),
+        lambda: any(out.glob("checkpoint.pt.*.tmp")) or (out / "checkpoint.pt").exists(),
         lambda: (out / "log.jsonl").read_text().count("evaluation") >= 3,
     ]
 

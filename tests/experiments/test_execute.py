@@ -38,6 +38,12 @@ def test_threads_and_jobs_together_fill_the_cores(monkeypatch: pytest.MonkeyPatc
     assert Workers(cluster="dask://a:1").resolved().threads == 0
 
 
+@pytest.mark.parametrize("jobs", [float("inf"), -1, 10**30, 1.5])
+def test_more_runs_at_once_than_a_machine_can_do(jobs: Any) -> None:
+    with pytest.raises(InputError, match=r"--jobs is .*; it must be a whole number from 0"):
+        Workers(jobs).resolved()
+
+
 def test_a_process_that_dies_fails_its_run_and_no_other(
     toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

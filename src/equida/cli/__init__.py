@@ -5,7 +5,6 @@ the help), and a function `run(arguments) -> int`, which returns the exit code.
 """
 
 import difflib
-import errno
 import importlib
 import os
 import re
@@ -16,6 +15,7 @@ from types import ModuleType
 
 from equida.cli._signals import exit_on_signals, wait_if_ending
 from equida.errors import InputError
+from equida.files import write_advice
 
 VERBS = {
     "adapt": "adapt a classifier from a labelled source to an unlabelled target",
@@ -67,17 +67,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `| head`, has ended
         _drop_output()
         return 141
-    except (MemoryError, RuntimeError) as error:
+    except OSError as error:
+        if advice := write_advice(error):
+            file = f" {error.filename}" if error.filename else ""
+            print(f"equida: cannot write{file}: {error.strerror}; {advice}", file=sys.stderr)
+            _drop_output()
+        elif error.filename:  # a path that the user gave, or one below it
+            print(f"equida: {error.filename}: {error.strerror}; check the path", file=sys.stderr)
+        else:
+            raise
+        return 2
+    except Exception as error:  # also one that another process of the run has raised
         if not (advice := _out_of_memory(error)):
             raise
         print(f"equida: {advice}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            raise
-        file = f" {error.filename}" if error.filename else ""
-        print(f"equida: cannot write{file}: {error.strerror}; free some space", file=sys.stderr)
-        _drop_output()
         return 2
 
 

@@ -23,7 +23,7 @@ from equida.errors import InputError
 from equida.experiments.grid import PlannedRun
 from equida.files import read_json, remove
 from equida.runs.entry import Entry
-from equida.torch_modes import cores, threads_asked_for
+from equida.torch_modes import MOST, check_count, cores, threads_asked_for
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import exit_with_parent
@@ -61,9 +61,8 @@ class Workers:
         """
         import torch
 
-        for name, number in (("jobs", self.jobs), ("threads", self.threads)):
-            if number < 0:
-                raise InputError(f"--{name} is {number}; expected a number of at least 0")
+        for name, number in (("--jobs", self.jobs), ("--threads", self.threads)):
+            check_count(name, number, f"a whole number from 0 to {MOST}")
         jobs = self.jobs or torch.cuda.device_count() or cores()
         share = 0 if self.cluster else max(1, cores() // jobs)
         wanted = self.threads or threads_asked_for() or (1 if on_rows else share)

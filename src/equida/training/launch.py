@@ -15,13 +15,19 @@ from equida import plugins
 from equida.data import Task
 from equida.data.open import open_task
 from equida.errors import InputError
-from equida.torch_modes import threads_asked_for, torch_threads
+from equida.torch_modes import MOST, check_count, threads_asked_for, torch_threads
 from equida.training.build import SeededBackbone
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.loop import Observer, train
 from equida.training.predictor import classes_of
-from equida.training.processes import make_fabric, on_rank_zero, spawn_ranks, started_outside
+from equida.training.processes import (
+    lost_processes,
+    make_fabric,
+    on_rank_zero,
+    spawn_ranks,
+    started_outside,
+)
 from equida.training.recipe import Precision
 
 # Its banners would come between the lines that the user asked for. This stands here because every
@@ -63,8 +69,7 @@ def launch(
             are there: what one machine finds on its disk, another one may not.
     """
     check_shares(config.recipe.batch_size, devices, num_nodes)
-    if threads < 0:
-        raise InputError(f"--threads is {threads}; it must be 0 (as suits the data) or more")
+    check_count("--threads", threads, f"0 (as suits the data) or a whole number up to {MOST}")
     threads = threads or threads_asked_for() or (1 if config.backbone == "none" else 0)
     if num_nodes > 1 and not {"MASTER_ADDR", "SLURM_NTASKS"} & set(os.environ):
         raise InputError(
@@ -76,9 +81,10 @@ def launch(
     if devices * num_nodes == 1:
         return job(fabric, task=task, backbone=backbone)
     if started_outside(devices * num_nodes, num_nodes):
-        fabric.launch()
-        done = on_rank_zero(fabric, existing_result) or job(fabric, task=task)
-        _leave()
+        with lost_processes():
+            fabric.launch()
+            done = on_rank_zero(fabric, existing_result) or job(fabric, task=task)
+            _leave()
         return done if fabric.is_global_zero else None
     # Only data that no path leads to are sent to the processes; others they open themselves.
     job = partial(job, task=task if config.task is None else None)
@@ -98,9 +104,10 @@ def _started(
 ) -> None:
     plugins.grant(code)
     fabric = make_fabric(accelerator, devices, precision=precision)
-    fabric.launch()
-    job(fabric)
-    _leave()
+    with lost_processes():
+        fabric.launch()
+        job(fabric)
+        _leave()
 
 
 def _leave() -> None:

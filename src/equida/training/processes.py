@@ -5,11 +5,12 @@ import functools
 import logging
 import multiprocessing
 import os
+import re
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -32,6 +33,8 @@ T = TypeVar("T")
 
 GRACE_SECONDS = 10.0
 """How long a process may take to end before it is killed."""
+LOST = re.compile("Connection (closed|reset|refused)|[Tt]imed out|[Gg]loo|Broken pipe|NCCL")
+"""What torch's errors say where another process cannot be reached."""
 WATCH_SECONDS = 1.0
 """How often a process looks whether its parent is still there."""
 
@@ -158,6 +161,7 @@ def spawn_ranks(work: Callable[[], object], count: int) -> None:
         while not context.join():
             pass
     except (ProcessExitedException, ProcessRaisedException):
+        _check_kills(context.processes)
         if complaints.empty():
             raise
         raise InputError(complaints.get()) from None
@@ -168,6 +172,46 @@ def spawn_ranks(work: Callable[[], object], count: int) -> None:
         for process in mine:
             process.join(GRACE_SECONDS)
             process.kill()
+
+
+def _check_kills(processes: Sequence[Any]) -> None:
+    """Raise InputError where one of a run's processes was killed.
+
+    The others fail as well, because they cannot reach it: that it was killed is the cause.
+    """
+    codes = [process.exitcode or 0 for process in processes]
+    # The ones that are left are ended by SIGTERM, or else by SIGKILL, but only after the first.
+    for rank, code in enumerate(codes):
+        if code == -signal.SIGKILL:
+            raise InputError(
+                f"process {rank} of {len(codes)} was killed; most often that is a lack of memory:"
+                " use fewer --devices, a smaller --batch-size (with --accumulate) or a smaller"
+                " network; the same command continues from the last checkpoint"
+            )
+
+
+@contextlib.contextmanager
+def lost_processes() -> Iterator[None]:
+    """Turn the failure to reach another process of the run into one line.
+
+    Every exchange between processes ends: by an answer, by the other's end, or after the time that
+    torch allows (half an hour).
+
+    Raises:
+        InputError: instead of torch's error.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        text = " ".join(str(error).split())
+        lost = isinstance(error, torch.distributed.DistError) or LOST.search(text)
+        if isinstance(error, InputError) or not lost:
+            raise
+        raise InputError(
+            "another process of the run has ended or does not answer, most often because it was"
+            f" killed for lack of memory ({text[:120]}); start the same command again: it"
+            " continues from the last checkpoint"
+        ) from error
 
 
 def _process(

@@ -7,7 +7,6 @@ leaves complete batches and at most one incomplete batch, which is computed agai
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from equida.data.feature_cache import FeatureSettings
 from equida.errors import InputError
-from equida.files import locked, write_atomic, write_errors
+from equida.files import part_folder, remove_part, write_atomic, write_errors
 
 
 class Journal:
@@ -109,12 +108,10 @@ def work_folder(path: Path) -> Iterator[Path]:
     After a kill, an interruption or an error it stays, so that the next call can go on from it,
     unless nothing was computed.
     """
-    folder = path.with_name(f"{path.name}.part")
-    with locked(folder):
+    with part_folder(path) as folder:
         try:
             yield folder
         except InputError:
             if not any(file.stat().st_size for file in folder.glob("records")):
-                shutil.rmtree(folder)
+                remove_part(folder)
             raise
-        shutil.rmtree(folder)
