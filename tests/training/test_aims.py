@@ -11,11 +11,12 @@ import torch
 
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
-from equida.evaluation.shares import estimate_shares
+from equida.evaluation.shares import estimate_shares, source_predictions
 from equida.fields import specs
 from equida.methods import METHODS, Output, build
 from equida.methods.aiming import AimingMethod
 from equida.training import aims as module
+from equida.training import target_check
 from equida.training.config import Aim, RunConfig
 from equida.training.loop import Trained, train
 from equida.training.recipe import Recipe
@@ -126,10 +127,10 @@ def test_an_estimate_looks_at_evenly_spaced_rows_of_large_domains(
     def counted(source: Any, labels: Any, target: Any, classes: int) -> Any:
         seen.extend((len(source), len(labels), len(target)))
         assert set(labels.tolist()) == {0, 1, 2, 3}
-        return estimate_shares(source, labels, target, classes)
+        return source_predictions(source, labels, target, classes)
 
-    monkeypatch.setattr(module, "estimate_shares", counted)
-    monkeypatch.setattr(module, "MOST_ROWS", 30)
+    monkeypatch.setattr(target_check, "source_predictions", counted)
+    monkeypatch.setattr(target_check, "MOST_ROWS", 30)
     run("nsm", on=skewed(), overrides={"prior": "estimate"})
     assert seen == [30, 30, 30]
 
@@ -160,7 +161,7 @@ def test_a_continued_run_keeps_its_shares_and_is_bit_identical(
     def refused(*_: Any) -> Any:
         raise AssertionError("estimated again")
 
-    monkeypatch.setattr(module, "estimate_shares", refused)
+    monkeypatch.setattr(target_check, "source_predictions", refused)
     continued = train(config, skewed(), folder=tmp_path / "broken")
     assert continued.result["aims"] == whole.result["aims"]
     first, second = (tmp_path / name / "model.safetensors" for name in ("whole", "broken"))

@@ -175,6 +175,8 @@ def print_result(done: "Run") -> None:
     console.print(table)
     for line in aim_lines(done.config.aims, done.classes):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for remark in done.remarks:
+        console.print(remark, markup=False, highlight=False, soft_wrap=True)
     folder = shlex.quote(str(done.path))
     trust = " --trust" if named_code(done.config) else ""
     further = f"   labels for new images: equida predict {folder} IMAGES{trust}"

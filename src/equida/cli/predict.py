@@ -18,7 +18,9 @@ class Arguments:
     equida predict RUN photos/ more.jpg > labels.csv
 
     The table has one line for each image: its path, label and confidence, and the two next likely
-    labels. Files that cannot be read are named on standard error and left out.
+    labels. Confidences are calibrated on held-out source samples where the run has done that; on a
+    target unlike the source they are optimistic. Files that cannot be read are named on standard
+    error and left out.
     """
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]

@@ -87,15 +87,29 @@ def estimate_shares(
     >>> estimate_shares(source, [0] * 50 + [1] * 50, target).shares.round(2)
     array([0.9, 0.1])
     """
-    known = np.asarray(labels, np.int64)
-    rows, others = np.asarray(source, np.float64), np.asarray(target, np.float64)
-    centre = rows.mean(0)
-    rows, others = rows - centre, others - centre
+    probs = source_predictions(source, labels, target, classes)
+    return shares_from_predictions(_centred(target, source), probs)
+
+
+def source_predictions(
+    source: ArrayLike, labels: ArrayLike, target: ArrayLike, classes: int | None = None
+) -> Array:
+    """What a classifier that knows the source alone predicts for the target, (rows, classes).
+
+    It is the calibrated logistic regression of `estimate_shares`, whose arguments are the same.
+    """
+    rows, others = _centred(source, source), _centred(target, source)
     # The classes that the classifier knows; the others can be neither learned nor predicted.
-    present, indices = np.unique(known, return_inverse=True)
+    present, indices = np.unique(np.asarray(labels, np.int64), return_inverse=True)
     probs = np.zeros((len(others), classes or int(present[-1]) + 1))
     probs[:, present] = _calibrated(rows, indices.astype(np.int64), others)
-    return shares_from_predictions(others, probs)
+    return probs
+
+
+def _centred(rows: ArrayLike, source: ArrayLike) -> Array:
+    """The rows less the source's mean."""
+    centre: Array = np.asarray(source, np.float64).mean(0)
+    return np.asarray(rows, np.float64) - centre
 
 
 def shares_from_predictions(features: ArrayLike, probs: ArrayLike) -> ShareEstimate:

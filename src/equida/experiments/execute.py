@@ -289,7 +289,7 @@ def _train(config: RunConfig, folder: Path, number: int, threads: int) -> None:
         precision=config.recipe.precision,
     )
     assert config.task is not None
-    train(config, opened(config.task), folder=folder, fabric=fabric)
+    train(config, opened(config.task), folder=folder, fabric=fabric, look_at_target=True)
 
 
 @functools.lru_cache(maxsize=16)

@@ -13,6 +13,7 @@ from equida.errors import InputError
 from equida.files import check_regular, parse_json
 from equida.progress import Bar, display_mode
 from equida.records import conform
+from equida.runs.target import target_remarks
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 
@@ -123,6 +124,19 @@ class Run:
     def log(self) -> list[dict[str, Any]]:
         """The lines of log.jsonl."""
         return RunFolder(self.path).read_log()
+
+    @property
+    def class_shares(self) -> Mapping[str, list[float] | None]:
+        """Shares of the target's classes: predicted by the run, aimed at by its method (None for a
+        method without equity) and, for rows of features, estimated from the source."""
+        shares = self._finished.get("shares") or {}
+        names = ("predicted", "aim", "estimated")
+        return {name: shares[name] for name in names if name in shares}
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the run says of its target without labels: imbalance, harm, what to expect."""
+        return target_remarks(self._finished)
 
     def curves(self) -> "pd.DataFrame | list[dict[str, float]]":
         """The losses and evaluations by step: a DataFrame where pandas is installed, else a list.

@@ -27,9 +27,8 @@ from equida.training.config import Aim, RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import on_rank_zero
 from equida.training.recipe import Recipe
+from equida.training.target_check import MOST_ROWS, source_view, spaced
 
-MOST_ROWS = 10_000
-"""The most samples of a domain that an estimate looks at, evenly spaced."""
 DIGITS = 6
 """Of a recorded share: more would be noise, and differ from machine to machine."""
 
@@ -143,6 +142,21 @@ def apply_aims(method: Method, aims: Mapping[str, Aim]) -> None:
         part.aim_at(aim.aim)
 
 
+def aim_of(method: Method, aims: Mapping[str, Aim]) -> list[float] | None:
+    """The class shares that a method aims at, of the first of its parts that does; None where none
+    does.
+
+    Args:
+        method: the method of a run.
+        aims: of its parts that aim at other than equal shares.
+    """
+    parts = method.methods.items() if isinstance(method, Composite) else [("", method)]
+    aiming = [(name, part) for name, part in parts if isinstance(part, AimingMethod)]
+    if aims:
+        return list(next(iter(aims.values())).aim)
+    return [1.0 / method.classes] * method.classes if aiming else None
+
+
 def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:
     """For each part of a method that aims at other than equal shares, a line that says at which.
 
@@ -198,31 +212,17 @@ def _records(
 def _estimate(config: RunConfig, task: Task, start: StartingNetwork) -> ShareEstimate:
     if config.from_run:
         return shares_from_predictions(*start.predictions(task.target))
-    key = _data_key(config)
-    if key not in _ESTIMATES:
-        labels = task.source.labels
-        assert labels is not None, "a source has labels"
-        found = estimate_shares(
-            start.features(task.source),
-            labels[spaced(len(labels))],
-            start.features(task.target),
-            len(task.classes),
-        )
-        if not key:
-            return found
-        _ESTIMATES[key] = found
-    return _ESTIMATES[key]
-
-
-# The runs of a comparison that one process does, one after the other, share their estimates.
-_ESTIMATES: dict[str, ShareEstimate] = {}
-
-
-def _data_key(config: RunConfig) -> str:
-    """What the features of a run on rows depend on; "" where that is not known."""
-    if not (config.task and config.data_sha256 and config.backbone == "none"):
-        return ""
-    return json.dumps([config.data_sha256, config.task.identity()], sort_keys=True)
+    view = source_view(task)
+    if view is not None:
+        return view.estimate
+    labels = task.source.labels
+    assert labels is not None, "a source has labels"
+    return estimate_shares(
+        start.features(task.source),
+        labels[spaced(len(labels))],
+        start.features(task.target),
+        len(task.classes),
+    )
 
 
 def _known_shares(name: str, prior: str, config: RunConfig, task: Task) -> NDArray[np.float64]:
@@ -248,8 +248,3 @@ def _known_shares(name: str, prior: str, config: RunConfig, task: Task) -> NDArr
         )
     known = domain.labels[domain.labels >= 0]
     return np.bincount(known, minlength=classes) / len(known)
-
-
-def spaced(count: int) -> NDArray[np.int64]:
-    """Indices of at most `MOST_ROWS` of so many samples, evenly spaced."""
-    return np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(np.int64)

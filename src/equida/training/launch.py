@@ -152,5 +152,7 @@ def work(
             fabric=fabric,
             observers=(observer,) if observer else (),
             backbone=backbone,
+            look_at_target=True,
+            calibrate_confidences=True,
         )
     return trained.result

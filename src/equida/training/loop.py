@@ -3,7 +3,9 @@
 import functools
 import operator
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from lightning_fabric import Fabric
@@ -12,16 +14,24 @@ from torch import Tensor
 from equida.data import Task
 from equida.distributed import whole_batches
 from equida.errors import InputError
+from equida.evaluation.predictions import DomainPredictions
 from equida.methods import METHODS
 from equida.methods.compose import split_name
-from equida.training.aims import with_recorded_aims
-from equida.training.build import SeededBackbone, build
+from equida.training.aims import aim_of, with_recorded_aims
+from equida.training.build import SeededBackbone, build, split
 from equida.training.config import RunConfig
+from equida.training.evaluate import predict
 from equida.training.feed import Feed
 from equida.training.optimizer import schedule
 from equida.training.prepare import prepare_method
-from equida.training.processes import make_fabric, prepare, without_exchange
+from equida.training.processes import make_fabric, on_rank_zero, prepare, without_exchange
 from equida.training.recorder import Observer, Recorder, Stepped, Trained
+from equida.training.target_check import (
+    FEWEST_HELD_OUT,
+    calibrate,
+    describe_target,
+    source_view,
+)
 
 __all__ = ["Observer", "Stepped", "Trained", "train"]
 
@@ -35,6 +45,8 @@ def train(
     fabric: Fabric | None = None,
     observers: tuple[Observer, ...] = (),
     backbone: SeededBackbone | None = None,
+    look_at_target: bool = False,
+    calibrate_confidences: bool = False,
 ) -> Trained:
     """Adapt a network from the task's source to its target.
 
@@ -46,6 +58,10 @@ def train(
         fabric: device, precision and processes; None: one process on the best device.
         observers: told of losses and evaluations as they come.
         backbone: the config's backbone, where it has been loaded already; it is trained in place.
+        look_at_target: say in the result how large the target's classes look and whether adaptation
+            may have hurt; for rows of features that takes seconds, once for each task.
+        calibrate_confidences: fit a temperature to held-out source samples; on rows of features,
+            where none are held out, another run is done for it, with some held out.
 
     Raises:
         InputError: the config and the task do not fit, the loss is no longer finite, or the folder
@@ -91,7 +107,33 @@ def train(
         optimizer.step()
         optimizer.zero_grad()
         recorder.after(step + 1)
-    return recorder.finish()
+
+    def describe(predictions: DomainPredictions) -> dict[str, Any]:
+        view = on_rank_zero(fabric, lambda: source_view(task)) if look_at_target else None
+        aims = built.config.aims
+        estimated = next((a for a in aims.values() if a.agreement is not None), None)
+        aim = aim_of(built.objective.method, aims)
+        found = describe_target(predictions, view, aim, estimated)
+        if calibrate_confidences:
+            held_out = recorder.predict_held_out()
+            refit = partial(_held_out_again, task, fabric)
+            found["calibration"] = calibrate(built.config, predictions, held_out, refit)
+        return found
+
+    return recorder.finish(describe)
+
+
+def _held_out_again(task: Task, fabric: Fabric, config: RunConfig) -> DomainPredictions | None:
+    """The predictions for held-out source samples of a run that keeps some apart; None where such a
+    run would take long, or where the source is too small for it."""
+    if config.backbone != "none" or config.from_run or fabric.world_size > 1:
+        return None
+    kept, held_out = split(task.source, config)
+    recipe = config.recipe
+    if len(held_out) < FEWEST_HELD_OUT or len(kept) < recipe.batch_size:
+        return None
+    again = train(config, task, fabric=fabric).built
+    return predict(again.objective, held_out, None, batch_size=recipe.eval_batch_size)
 
 
 def _check(config: RunConfig, fabric: Fabric) -> None:

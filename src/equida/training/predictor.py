@@ -19,6 +19,7 @@ from equida.data import ArrayDomain, UnreadableImage, read_image
 from equida.data.transforms import Transform, evaluation_transform
 from equida.data.walk import find_images
 from equida.errors import InputError
+from equida.evaluation.calibration import with_temperature
 from equida.models.backbone import load_backbone
 from equida.training.build import make_objective
 from equida.training.config import RunConfig
@@ -145,12 +146,17 @@ class Predictor:
     """Of one input; of each crop, where the transform gives several."""
     row_shape: tuple[int, ...]
     """Of one row of the features that the run was trained on; () where it was on image files."""
+    temperature: float = 1.0
+    """What log-probabilities are divided by, so that confidences are right on the source."""
 
     def probs(self, inputs: Tensor) -> Tensor:
         """The probabilities of a batch, (batch, classes); crops of one image are averaged."""
         device = next(self.module.parameters()).device
         with torch.inference_mode():
-            return log_probs_of(self.module, inputs.to(device)).exp().cpu()
+            return self._calibrated(log_probs_of(self.module, inputs.to(device)))
+
+    def _calibrated(self, log_probs: Tensor) -> Tensor:
+        return with_temperature(log_probs, self.temperature).exp().cpu()
 
     def nothing(self) -> Predictions:
         """The predictions for no samples at all; they have the columns of any others."""
@@ -204,8 +210,8 @@ class Predictor:
             device = next(self.module.parameters()).device
             with torch.inference_mode():
                 objective = self.module.objective
-                logits = log_probs_of(lambda rows: objective.predict(rows)[1], x.to(device))
-            return logits.exp().cpu()
+                log_probs = log_probs_of(lambda rows: objective.predict(rows)[1], x.to(device))
+                return self._calibrated(log_probs)
         return self.probs(x)
 
 
@@ -279,7 +285,9 @@ def restore(
     elif config.feature_origin is not None:
         extractor, transform, shape = _extractor(config)
     module = Classifier(extractor, objective).eval()
-    return Predictor(config, module, classes, transform, shape, rows or ())
+    calibration = (run.read_result() or {}).get("calibration") or {}
+    temperature = float(calibration.get("temperature", 1.0))
+    return Predictor(config, module, classes, transform, shape, rows or (), temperature)
 
 
 def _extractor(config: RunConfig) -> tuple[nn.Module, Transform, tuple[int, ...]]:

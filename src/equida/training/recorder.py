@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -197,6 +197,11 @@ class Recorder:
         for observer in self.observers:
             observer.evaluated(done, figures)
 
+    def predict_held_out(self) -> DomainPredictions | None:
+        """The predictions for source samples that were not trained on; None without such."""
+        kept_apart = self.recipe.holdout and self.built.held_out is not None
+        return self._predict("source", self.built.held_out) if kept_apart else None
+
     def _predict(self, role: str, domain: Any) -> DomainPredictions:
         if role not in self.inputs:
             self.inputs[role] = input_rows(domain) if "inputs" in self.needs else None
@@ -227,8 +232,15 @@ class Recorder:
     def elapsed(self) -> float:
         return self.seconds + time.monotonic() - self.started
 
-    def finish(self) -> Trained:
-        """Write weights, predictions and, last, the result."""
+    def finish(
+        self, describe: Callable[[DomainPredictions], dict[str, Any]] = lambda _: {}
+    ) -> Trained:
+        """Write weights, predictions and, last, the result.
+
+        Args:
+            describe: makes further entries of the result from the final target predictions.
+        """
+        seconds = round(self.elapsed(), 3)
         if self.recipe.keep != "last":
             best = self.fabric.broadcast(self.best)
             assert best is not None, "the last step is evaluated, so that something was picked"
@@ -249,10 +261,11 @@ class Recorder:
             "kept": self.recipe.keep,
             "last": self.history[-1],
             "picks": picks(self.history, self.built.metric),
-            "seconds": round(self.elapsed(), 3),
+            "seconds": seconds,
         }
         if self.config.aims:
             result["aims"] = {name: asdict(aim) for name, aim in self.config.aims.items()}
+        result |= describe(predictions.without_labels())
         confusion = predictions.confusion()
         if confusion is not None:
             result["confusion"] = confusion.tolist()

@@ -16,6 +16,7 @@ from equida.report.page.maps import shown_samples, spread
 from equida.report.page.pictures import Pictures
 from equida.report.tsne import embed
 from equida.runs.entry import SELECTIONS
+from equida.runs.target import target_remarks
 
 MISTAKES = 12
 """How many confident mistakes are shown of a run."""
@@ -46,6 +47,8 @@ def describe(
         "picks": _picks(shown),
         "classes": list(map(str, result["classes"])),
         "curves": curves(shown.run.log, result["metric"]),
+        "remarks": target_remarks(result),
+        "shares": _shares(result),
     }
     if "confusion" in result:
         values |= _by_class(shown, baseline)
@@ -59,6 +62,12 @@ def describe(
     if mapped:
         values["map"] = _map(shown, pictures)
     return values
+
+
+def _shares(result: Mapping[str, Any]) -> dict[str, list[float]]:
+    """The class shares that the method aims at and those that were estimated, where known."""
+    shares = result.get("shares") or {}
+    return {name: shares[name] for name in ("aim", "estimated") if shares.get(name)}
 
 
 def shown_figures(metrics: Iterable[str]) -> list[Figure]:

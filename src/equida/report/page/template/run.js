@@ -49,6 +49,7 @@ function drawRun() {
   if (run.kept) notes.push(`The panels on classes and samples show the weights at the step that ${run.kept} picked.`);
   if (!run.confusion) notes.push("The target of this run has no labels, so accuracy, confusions, changes by class and mistakes are missing.");
   if (run.trouble) notes.push(run.trouble);
+  notes.push(...run.remarks.map((remark) => remark[0].toUpperCase() + remark.slice(1) + "."));
   byId("run-note").textContent = notes.join(" ");
   byId("run-note").hidden = !notes.length;
   byId("classes-and-map").classList.toggle("pair", Boolean(run.confusion) && run.classes.length <= 12);
@@ -133,14 +134,17 @@ function drawSizes(run) {
   const truth = run.true ?? run.predicted.map(() => total / run.classes.length);
   const chosen = classesBy(run.predicted.map((n, c) => n - truth[c]));
   const cut = chosen.length < run.classes.length ? `; the ${chosen.length} of ${run.classes.length} classes that differ the most` : "";
-  byId("sizes-note").textContent = `dots are predicted sizes, rings are ${known ? "true sizes" : "the sizes of equal classes"}${cut}`;
+  byId("sizes-note").textContent = `dots are predicted sizes, rings are ${known ? "true sizes" : "the sizes of equal classes"}${run.shares.estimated ? ", strokes are sizes estimated from the source" : ""}${run.shares.aim ? ", diamonds are sizes that the method aims at" : ""}${cut}`;
   const links = { type: "scatter", mode: "lines", x: [], y: [], line: { color: t.line, width: 3 } };
   chosen.forEach((c, i) => { links.x.push(truth[c], run.predicted[c], null); links.y.push(i, i, null); });
   const dots = (values, marker) => ({ type: "scatter", mode: "markers", x: chosen.map((c) => values[c]), y: chosen.map((_, i) => i), marker });
   const traces = [links, dots(truth, { symbol: "circle-open", size: 11, color: t.ink, line: { width: 1.6 } }), dots(run.predicted, { size: 8, color: colourOf(run.system) })];
+  const sizes = Object.fromEntries(Object.entries(run.shares).map(([name, shares]) => [name, shares.map((share) => share * total)]));
+  if (sizes.aim) traces.push(dots(sizes.aim, { symbol: "diamond-open", size: 7, color: t.ink }));
+  if (sizes.estimated) traces.push(dots(sizes.estimated, { symbol: "line-ns-open", size: 12, color: t.ink, line: { width: 1.6 } }));
   plot("plot-sizes", traces, { height: classHeight(chosen.length), xaxis: { title: { text: "samples" }, rangemode: "tozero" }, yaxis: classAxis(run, chosen) }, (point) => {
     const c = chosen[Math.round(point.y)];
-    return { lines: [run.classes[c], `predicted ${run.predicted[c]}`, ...(known ? [`true ${truth[c]}`] : [])] };
+    return { lines: [run.classes[c], `predicted ${run.predicted[c]}`, ...(known ? [`true ${truth[c]}`] : []), ...(sizes.estimated ? [`estimated ${sizes.estimated[c].toFixed(1)}`] : []), ...(sizes.aim ? [`aimed at ${sizes.aim[c].toFixed(1)}`] : [])] };
   });
 }
 

@@ -1,0 +1,69 @@
+"""Whether adaptation may have hurt, seen without a target label.
+
+The thresholds were chosen on runs whose target labels are known; docs/imbalanced_targets.md says
+how often the check is right and wrong. The check itself sees no label.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from equida.evaluation.figures import Evaluated, measure
+from equida.evaluation.predictions import DomainPredictions
+
+IMBALANCED = 0.10
+"""Above this imbalance W, a target does not look balanced."""
+RISE = 0.03
+"""By how much equity may rise above that of source only on a target that looks imbalanced."""
+MOVED = 0.25
+"""The share of samples that may be given another class than by source only."""
+COLLAPSED_EQUITY, SURE = 0.2, 0.95
+"""Below the first in equity and above the second in discriminability, predictions have collapsed
+into some of the classes."""
+
+
+@dataclass(frozen=True)
+class HarmCheck:
+    """A run beside a classifier that knows the source alone, on the same target samples."""
+
+    moved: float
+    """The share of samples that are given another class."""
+    levelled: bool
+    """Whether class sizes were made more equal although the target looks imbalanced."""
+    collapsed: bool
+    """Whether the predictions are sure and leave out classes that source only predicts."""
+    source_only: Mapping[str, float]
+    """Equity, discriminability and label-free scores of source only."""
+    adapted: Mapping[str, float]
+    """The same of the run."""
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether anything speaks for harm."""
+        return self.levelled or self.collapsed or self.moved > MOVED
+
+
+def check_harm(source_only: Tensor, adapted: Tensor, imbalance: float) -> HarmCheck:
+    """Compare the predictions of a run with those of source only.
+
+    Args:
+        source_only: log-probabilities of target samples, (samples, classes).
+        adapted: the same of the run.
+        imbalance: W, how imbalanced the target looks.
+
+    >>> import torch
+    >>> uneven, even = torch.eye(2)[[0, 0, 0, 1]], torch.eye(2)[[0, 0, 1, 1]]
+    >>> before, after = (50 * each.log_softmax(1) for each in (uneven, even))
+    >>> check_harm(before, after, imbalance=0.25).levelled
+    True
+    """
+    before, after = (measure(Evaluated(DomainPredictions(each))) for each in (source_only, adapted))
+    fallen = after["equity"] < min(COLLAPSED_EQUITY, before["equity"] - RISE)
+    return HarmCheck(
+        moved=float((source_only.argmax(1) != adapted.argmax(1)).float().mean()),
+        levelled=imbalance > IMBALANCED and after["equity"] - before["equity"] > RISE,
+        collapsed=fallen and after["discriminability"] > SURE,
+        source_only=before,
+        adapted=after,
+    )

@@ -1,0 +1,150 @@
+"""What a run learns of its target without a label: class shares, harm, and what to expect.
+
+Target labels are used nowhere here.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equida.data import ArrayDomain, Domain, Task
+from equida.evaluation.calibration import expected_accuracy, fit_temperature, with_temperature
+from equida.evaluation.harm import check_harm
+from equida.evaluation.predictions import DomainPredictions
+from equida.evaluation.shares import ShareEstimate, shares_from_predictions, source_predictions
+from equida.training.config import Aim, RunConfig
+
+MOST_ROWS = 10_000
+"""The most samples of a domain that an estimate looks at, evenly spaced."""
+FEWEST_HELD_OUT = 20
+"""Fewer held-out samples say nothing about confidences."""
+HELD_OUT = 0.2
+"""The share of the source that the run which fits the temperature keeps apart."""
+
+
+@dataclass(frozen=True)
+class SourceView:
+    """What a classifier that knows the source alone says of the target."""
+
+    samples: NDArray[np.int64]
+    """The target samples that were looked at."""
+    log_probs: Tensor
+    """Its calibrated predictions for them, (samples, classes)."""
+    estimate: ShareEstimate
+
+
+_VIEWS: WeakKeyDictionary[Domain, WeakKeyDictionary[Domain, SourceView]] = WeakKeyDictionary()
+
+
+def source_view(task: Task) -> SourceView | None:
+    """The source's view of the target, where both are rows of features; None otherwise.
+
+    It takes seconds, and all runs on a task share it: a grid computes it once for each task (and
+    worker).
+    """
+    if not (_is_table(task.source) and _is_table(task.target)) or task.source.labels is None:
+        return None
+    if task.source is task.target:  # a source-free run
+        return None
+    views = _VIEWS.setdefault(task.target, WeakKeyDictionary())
+    if task.source not in views:
+        views[task.source] = _make_view(task)
+    return views[task.source]
+
+
+def _make_view(task: Task) -> SourceView:
+    source, target = task.source, task.target
+    assert isinstance(source, ArrayDomain)
+    assert isinstance(target, ArrayDomain)
+    assert source.labels is not None
+    chosen, samples = spaced(len(source)), spaced(len(target))
+    rows, others = source.rows(chosen).numpy(), target.rows(samples).numpy()
+    probs = source_predictions(rows, source.labels[chosen], others, len(task.classes))
+    estimate = shares_from_predictions(others - rows.mean(0), probs)
+    return SourceView(samples, torch.from_numpy(probs).clamp_min(1e-30).log().float(), estimate)
+
+
+def _is_table(domain: Domain) -> bool:
+    return isinstance(domain, ArrayDomain) and len(domain.values.shape) in (2, 3)
+
+
+def spaced(count: int) -> NDArray[np.int64]:
+    """Indices of at most `MOST_ROWS` of so many samples, evenly spaced."""
+    return np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(np.int64)
+
+
+def describe_target(
+    predictions: DomainPredictions,
+    view: SourceView | None,
+    aim: list[float] | None,
+    estimated: Aim | None = None,
+) -> dict[str, Any]:
+    """What result.json says of the target's class shares, and whether adaptation may have hurt.
+
+    Args:
+        predictions: the run's, for every target sample.
+        view: what the source alone says; None where that is not known.
+        aim: the class shares that the run was asked to aim at; None for a method without equity.
+        estimated: an estimate that the run aims at, which stands in where there is no view.
+    """
+    classes = predictions.log_probs.shape[1]
+    counts = torch.bincount(predictions.predicted, minlength=classes)
+    shares: dict[str, Any] = {"predicted": _rounded((counts / counts.sum()).tolist()), "aim": aim}
+    if view is None:
+        if estimated:
+            shares |= {"agreement": estimated.agreement, "imbalance": estimated.imbalance}
+            shares["estimated"] = estimated.shares
+        return {"shares": shares}
+    estimate = view.estimate
+    shares |= {
+        "estimated": _rounded(estimate.mean_shares.tolist()),
+        "agreement": round(estimate.agreement, 4),
+        "imbalance": round(estimate.imbalance, 4),
+    }
+    mine = predictions.log_probs[torch.from_numpy(view.samples)]
+    harm = check_harm(view.log_probs, mine, estimate.imbalance)
+    return {"shares": shares, "harm": dataclasses.asdict(harm)}
+
+
+def calibrate(
+    config: RunConfig,
+    target: DomainPredictions,
+    held_out: DomainPredictions | None,
+    refit: Callable[[RunConfig], DomainPredictions | None],
+) -> dict[str, Any] | None:
+    """What result.json says of confidences; None where no source samples can be held out.
+
+    Args:
+        config: the run.
+        target: its predictions for the target.
+        held_out: its predictions for source samples that it was not trained on; None where it was
+            trained on all of them.
+        refit: does the run again with samples held out, and returns the predictions for them; None
+            where that costs too much.
+    """
+    again = held_out is None
+    if held_out is None:
+        recipe = dataclasses.replace(config.recipe, holdout=HELD_OUT)
+        held_out = refit(dataclasses.replace(config, recipe=recipe))
+    if held_out is None or held_out.labels is None or len(held_out.labels) < FEWEST_HELD_OUT:
+        return None
+    temperature = fit_temperature(held_out.log_probs, held_out.labels)
+    scaled = with_temperature(target.log_probs, temperature)
+    return {
+        "temperature": round(temperature, 4),
+        "held_out": len(held_out.log_probs),
+        "trained_again": again,
+        "confidence": round(expected_accuracy(target.log_probs), 4),
+        "expected_accuracy": round(expected_accuracy(scaled), 4),
+    }
+
+
+def _rounded(shares: list[float]) -> list[float]:
+    return [round(share, 5) for share in shares]

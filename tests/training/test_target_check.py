@@ -1,0 +1,147 @@
+"""What a run says of its target without labels: shares, harm, calibrated confidences."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equida
+from equida.cli import main
+from equida.data import array_domain, make_task
+from equida.evaluation import shares as estimates
+from equida.runs.read import Run
+from equida.runs.target import target_remarks
+from equida.training import target_check
+
+COUNTS = np.array([120, 24, 12, 12, 6, 6])
+SMALL = {"iterations": 200, "batch_size": 36, "bottleneck": 16, "evaluate_every": 200}
+UNEVEN = [0.4, 0.2, 0.1, 0.1, 0.1, 0.1]
+EQUAL = [1 / 6] * 6
+
+
+def blobs(counts: np.ndarray, shift: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    centres = 2.5 * random.normal(size=(len(counts), 12))
+    labels = np.repeat(np.arange(len(counts)), counts)
+    noise = np.random.default_rng(seed).normal(size=(len(labels), 12))
+    return (centres[labels] + shift + noise).astype("f4"), labels
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """BNM on a target with a long tail, which it does not know to be one."""
+    folder = tmp_path_factory.mktemp("uneven")
+    return equida.adapt(
+        blobs(np.full(6, 30), 0.0, 1), blobs(COUNTS, 0.3, 2)[0], method="bnm",
+        method_params={"trade_off": 4.0}, recipe_params=SMALL, out=folder / "run", progress=False,
+    )  # fmt: skip
+
+
+def test_shares_are_estimated_without_labels_and_the_imbalance_is_said(run: Any) -> None:
+    shares = run.class_shares
+    true = COUNTS / COUNTS.sum()
+    assert np.abs(np.array(shares["estimated"]) - true).sum() < 0.1
+    assert shares["aim"] == pytest.approx(EQUAL)
+    assert sum(shares["predicted"]) == pytest.approx(1, abs=1e-3)
+    found = run.result["shares"]
+    assert found["imbalance"] == pytest.approx(0.5 * np.abs(true - 1 / 6).sum(), abs=0.05)
+    assert "try --prior estimate" in run.remarks[0]
+    assert f"W = .{100 * found['imbalance']:.0f}" in run.remarks[0]
+
+
+def test_a_prior_is_recorded_as_what_was_asked_for(run: Any, tmp_path: Path) -> None:
+    asked = equida.adapt(
+        blobs(np.full(6, 30), 0.0, 1), blobs(COUNTS, 0.3, 2)[0], method="bnm",
+        method_params={"prior": "estimate"}, recipe_params=SMALL, out=tmp_path, progress=False,
+    )  # fmt: skip
+    aim = np.array(asked.class_shares["aim"])
+    assert aim.argmax() == 0
+    assert aim[0] > 0.4
+    assert asked.remarks[0].endswith(")")
+
+
+def test_confidences_are_calibrated_on_samples_that_were_held_out(run: Any) -> None:
+    found = run.result["calibration"]
+    assert found["trained_again"]
+    assert found["held_out"] == 36  # a fifth of 180
+    raw = run.predictions.probs.numpy()
+    scaled = raw ** (1 / found["temperature"])
+    scaled /= scaled.sum(1, keepdims=True)
+    said = run.predict(blobs(COUNTS, 0.3, 2)[0])
+    np.testing.assert_allclose(said.probs, scaled, atol=2e-4)
+    assert found["expected_accuracy"] == pytest.approx(scaled.max(1).mean(), abs=1e-3)
+    assert "optimistic" in run.remarks[-1]
+
+
+def test_a_real_hold_out_needs_no_second_run(tmp_path: Path) -> None:
+    held = equida.adapt(
+        blobs(np.full(6, 30), 0.0, 1), blobs(COUNTS, 0.3, 2)[0],
+        recipe_params=SMALL | {"holdout": 0.3, "iterations": 4}, out=tmp_path, progress=False,
+    )  # fmt: skip
+    assert held.result is not None
+    found = held.result["calibration"]
+    assert not found["trained_again"]
+    assert found["held_out"] == 54
+
+
+def test_the_page_says_it_too(run: Any, tmp_path: Path) -> None:
+    run.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert run.remarks[0] in page
+    assert '"estimated"' in page
+
+
+def test_a_task_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def predict(*arguments: Any) -> Any:
+        calls.append(1)
+        return estimates.source_predictions(*arguments)
+
+    monkeypatch.setattr(target_check, "source_predictions", predict)
+    x, y = blobs(np.full(6, 30), 0.0, 1)
+    task = make_task(array_domain(x, y, name="a"), array_domain(x, name="b"))
+    first, second = target_check.source_view(task), target_check.source_view(task)
+    assert first is second
+    assert len(calls) == 1
+    other = make_task(array_domain(x, y, name="a"), array_domain(x, name="b"))
+    target_check.source_view(other)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        (
+            {"predicted": UNEVEN, "aim": EQUAL, "agreement": 0.9, "imbalance": 0.21},
+            "(W = .21): equal",
+        ),
+        ({"predicted": UNEVEN, "aim": UNEVEN, "agreement": 0.9, "imbalance": 0.21}, "(W = .21)"),
+        ({"predicted": UNEVEN, "aim": EQUAL, "agreement": 0.0, "imbalance": 0.0}, "cannot tell"),
+        ({"predicted": EQUAL, "aim": EQUAL, "agreement": 0.0, "imbalance": 0.0}, None),
+        ({"predicted": UNEVEN, "aim": EQUAL, "agreement": 0.9, "imbalance": 0.05}, None),
+        ({"predicted": UNEVEN, "aim": EQUAL}, None),
+    ],
+)
+def test_remarks_on_shares(shares: dict[str, Any], said: str | None) -> None:
+    remarks = target_remarks({"shares": shares})
+    assert len(remarks) == (0 if said is None else 1)
+    assert said is None or said in remarks[0]
+
+
+def test_results_of_earlier_versions_say_nothing() -> None:
+    assert target_remarks({}) == []
+
+
+def test_bench_looks_at_targets_but_does_not_train_again(toy_office: Path, tmp_path: Path) -> None:
+    words = ["bench", "office31", "--data", str(toy_office), "--methods", "source_only", "--tasks"]
+    words += ["A2W", "--seeds", "1", "--jobs", "1", "--out", str(tmp_path), "--quiet"]
+    assert main([*words, "--iterations", "4", "--evaluate-every", "4"]) == 0
+    (found,) = tmp_path.glob("*/result.json")
+    done = equida.load_run(found.parent)
+    assert done.result is not None
+    assert done.class_shares["aim"] is None
+    assert len(done.class_shares["estimated"] or ()) == 31
+    assert 0 <= done.result["harm"]["moved"] <= 1
+    assert "calibration" not in done.result
