@@ -159,6 +159,14 @@ def warned(call: Callable[[], object]) -> list[tuple[str, str]]:
     return [(str(each.message), Path(each.filename).name) for each in caught]
 
 
+def refused(call: Callable[[], object]) -> list[tuple[str, str]]:
+    try:
+        call()
+    except ValueError as error:
+        return [(str(error), "")]
+    return []
+
+
 def main(out: Path, rank: int) -> None:
     torch.set_num_threads(1)
     store = f"file://{out / 'store'}"
@@ -178,6 +186,8 @@ def main(out: Path, rank: int) -> None:
     told["mean over rows"] = warned(lambda: entropy(model(own.target)))
     told["local"] = warned(lambda: [line(own, lambda f: f), bnm(model(own.target))])
     save_file({"local": gradient(model, line(own, lambda f: f))}, out / f"local-{rank}.safetensors")
+    told["widths"] = refused(lambda: global_batch(nsm)(torch.zeros(2, 3 + rank)))
+    told["nothing"] = refused(lambda: global_batch(nsm)(logits=torch.zeros(2, 3)))
     (out / f"{rank}.json").write_text(json.dumps(told))
     dist.destroy_process_group()
 

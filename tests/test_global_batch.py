@@ -1,14 +1,18 @@
 """A data-parallel loop of one's own has the gradient of one process, however a batch is shared."""
 
 import json
+import pickle
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from safetensors.torch import load_file
 
 import equida
@@ -64,11 +68,50 @@ def test_the_share_of_a_process_has_another_and_is_warned_of_once(processes: Pat
         assert file == SCRIPT.name
 
 
+def test_every_process_says_what_is_wrong(processes: Path) -> None:
+    """Rather than hang, or abort in the backend."""
+    for rank in range(3):
+        told = json.loads((processes / f"{rank}.json").read_text())
+        assert told["widths"][0][0].startswith("argument 0 has 3, 4, 5 values in a row in the proc")
+        assert told["nothing"][0][0].endswith("nothing to gather; pass the logits by position")
+
+
+@pytest.fixture
+def one_of_two() -> Iterator[None]:
+    """This process is the first of a group of two; what the other would send is left out."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.usefixtures("one_of_two", "fresh")
+def test_our_own_loop_is_not_warned_of() -> None:
+    """An estimator that is fitted in one process of a larger job has the whole batch."""
+    rows, labels = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = equida.EquidaClassifier("cdan+nsm", iterations=2, batch_size=8)
+        model.fit(rows, labels, X_target=rows + 1.0)
+
+
+@pytest.mark.usefixtures("one_of_two", "fresh")
+def test_a_compiled_loss_is_one_graph_in_several_processes() -> None:
+    logits = torch.randn(6, 5, requires_grad=True)
+    compiled = torch.compile(nsm, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(logits), nsm(logits.detach()))
+    with pytest.warns(UserWarning, match="one of 2 processes"):
+        nsm(logits)
+    assert torch.vmap(torch.func.grad(nsm))(torch.randn(2, 6, 5)).shape == (2, 6, 5)
+
+
 def test_in_one_process_the_loss_is_called_as_it_is() -> None:
     logits = torch.randn(6, 4, dtype=torch.float64)
     wrapped = equida.global_batch(nsm)
     assert torch.equal(wrapped(logits, r=0.3), nsm(logits, r=0.3))
     assert wrapped.__doc__ == nsm.__doc__
+    assert torch.equal(pickle.loads(pickle.dumps(wrapped))(logits), nsm(logits))
     compiled = torch.compile(wrapped, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(logits), nsm(logits))
 

@@ -1,9 +1,7 @@
 """Searches of scikit-learn that read no label of the target, with and without metadata routing."""
 
 import pickle
-import re
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import equida
-from equida import EquidaClassifier, estimator, scorers
+from equida import EquidaClassifier, scorers
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
 from equida.scorers import LabelFreeScorer, SourceFold
-from equida.training.recipe import recipe
 
 QUICK: dict[str, Any] = {"iterations": 40, "bottleneck": 16, "random_state": 0}
 
@@ -227,24 +224,3 @@ def test_predictions_take_sample_domain(data: Mixed) -> None:
         np.testing.assert_array_equal(method(data.X, sample_domain=data.domain), method(data.X))
         with pytest.raises(InputError, match="expected a number for each of 120 rows"):
             method(data.X, sample_domain=data.domain[:5])
-
-
-PAGE = (Path(__file__).parents[1] / "docs" / "scikit_learn.md").read_text()
-
-
-def test_the_programs_of_the_page_run(data: Mixed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other, as a reader would, with few steps of training."""
-    few = lambda name, fields: recipe(name, {**fields, "iterations": 4})  # noqa: E731
-    monkeypatch.setattr(estimator, "recipe", few)
-    source = data.domain > 0
-    names = {
-        "X": data.X, "y": data.y, "d": data.domain, "X_new": data.X[:3],
-        "X_source": data.X[source], "y_source": data.y[source], "X_target": data.X[~source],
-    }  # fmt: skip
-    with config_context(), warnings.catch_warnings():  # the page enables routing
-        warnings.simplefilter("error")
-        for program in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
-            exec(program, names)
-    search: Any = names["search"]
-    assert search.n_splits_ == 5
-    assert set(search.best_params_) == {"trade_off"}

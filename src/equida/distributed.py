@@ -94,28 +94,34 @@ def global_batch(
     tensor(True)
     """
 
-    @functools.wraps(loss)
-    def of_global_batch(*arguments: Any, **options: Any) -> Tensor:
+    return _GlobalBatch(loss, group)
+
+
+class _GlobalBatch:
+    """A class rather than a function in a function, so that a module that has it can be pickled."""
+
+    def __init__(self, loss: Callable[..., Tensor], group: dist.ProcessGroup | None) -> None:
+        functools.update_wrapper(self, loss)
+        self.loss, self.group = loss, group
+
+    def __call__(self, *arguments: Any, **options: Any) -> Tensor:
         for name, value in options.items():
             if isinstance(value, Tensor) and value.requires_grad:
                 raise ValueError(
                     f"{name} is passed by keyword and needs a gradient; global_batch gathers "
                     "positional arguments only: pass it by position"
                 )
-        if _processes(group) == 1:
-            return loss(*arguments, **options)
+        if _processes(self.group) == 1:
+            return self.loss(*arguments, **options)
         tensors = [_rows_of(argument) for argument in arguments]
-        gathered = iter(_gather_all([each for each in tensors if each is not None], group))
+        shares = [each for each in tensors if each is not None]
+        gathered = iter(_gather_all(shares, self.group))
+        whole = [
+            argument if rows is None else next(gathered)
+            for argument, rows in zip(arguments, tensors, strict=True)
+        ]
         with whole_batches():
-            return loss(
-                *(
-                    argument if rows is None else next(gathered)
-                    for argument, rows in zip(arguments, tensors, strict=True)
-                ),
-                **options,
-            )
-
-    return of_global_batch
+            return self.loss(*whole, **options)
 
 
 @contextlib.contextmanager
