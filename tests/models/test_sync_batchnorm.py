@@ -26,7 +26,8 @@ def test_the_network_computes_what_it_did(name: str) -> None:
     assert all(isinstance(norm, nn.SyncBatchNorm) for norm in norms)
     assert {name: id(value) for name, value in shared.named_parameters()} == parameters
     with torch.inference_mode():
-        assert torch.equal(shared(images), before)
+        # Older versions of timm add up in another order; a lost activation differs by far more.
+        torch.testing.assert_close(shared(images), before, rtol=1e-5, atol=1e-5)
 
 
 class Activated(nn.BatchNorm1d):

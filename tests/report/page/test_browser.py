@@ -44,7 +44,9 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
+def browser(request: pytest.FixtureRequest) -> "Iterator[Browser]":
+    if request.config.getoption("--fast"):
+        pytest.skip("starts a browser, which --fast leaves out")
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     if CHROMIUM is None:
         pytest.skip("needs chromium: apt-get install chromium")
