@@ -32,6 +32,7 @@ QUICK = {"iterations": 4, "evaluate_every": 2, "bottleneck": 4, "batch_size": 8}
 
 def test_threads_and_jobs_together_fill_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert Workers().resolved() == Workers(8, 1)
     assert Workers(jobs=3).resolved() == Workers(3, 2)
     assert Workers(jobs=20).resolved() == Workers(20, 1)

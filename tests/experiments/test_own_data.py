@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from equida.data import BENCHMARKS
-from equida.experiments.execute import GridResults, do_run
+from equida.experiments.execute import GridResults, Workers, do_run
 from equida.experiments.grid import plan
 from equida.experiments.run import BenchRequest, make_grid
 from equida.runs.group import group_runs
@@ -104,3 +104,16 @@ def test_what_differing_classes_leave_out_is_said(
     kept_all = make_grid(dataclasses.replace(asked, classes="source"), Remarks(said.append))
     assert kept_all.classes == "source"
     assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "asked", "on_rows", "expected"),
+    [("", 0, True, 1), ("3", 0, True, 3), ("3", 2, True, 2), ("", 0, False, 4), ("3", 0, False, 3)],
+)
+def test_threads_of_a_run(
+    variable: str, asked: int, on_rows: bool, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One on features, a share of the cores on images; the user's number comes first."""
+    monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    monkeypatch.setattr("equida.experiments.execute.cores", lambda: 8)
+    assert Workers(2, asked).resolved(on_rows=on_rows).threads == expected

@@ -14,6 +14,7 @@ from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.open import DataPlaces, OpenedTask, data_sha256, open_task
 from equida.data.task import ClassRule
 from equida.errors import InputError
+from equida.experiments.cost import expensive_methods
 from equida.experiments.execute import GridResults, Workers, dask_address, do_runs
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
 from equida.experiments.sweep import Sweep, parse_sweep, variants
@@ -169,7 +170,10 @@ def run_grid(
         )
 
     todo = results.unfinished
-    with GridWatch(len(planned), todo, workers, table, remarks.mode) as watch:
+    if costly := expensive_methods(todo):
+        remarks.say(costly)
+    done = [entry for entry in results.entries if entry.result is not None]
+    with GridWatch(len(planned), todo, workers, table, remarks.mode, done) as watch:
         for ended in do_runs(todo, workers) if todo else ():
             watch.ended(results.update(ended), ended)
     final = table()

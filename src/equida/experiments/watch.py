@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from equida.experiments.cost import relative_cost, seconds_left
 from equida.experiments.execute import Ended, Workers
 from equida.experiments.grid import PlannedRun
 from equida.progress import LiveHtml, Mode, duration, say
@@ -28,6 +29,7 @@ class GridWatch:
         workers: where they are done.
         table: gives the table as it is by now.
         mode: how progress is shown.
+        before: runs that ended in earlier calls; the first guess of the time left is by them.
     """
 
     def __init__(
@@ -37,7 +39,10 @@ class GridWatch:
         workers: Workers,
         table: Callable[[], Table],
         mode: Mode,
+        before: Sequence[Entry] = (),
     ) -> None:
+        self.known = list(before)
+        self.costs = {run.config.method: relative_cost(run.config) for run in todo}
         self.total, self.workers, self.table, self.mode = total, workers, table, mode
         self.left = {str(run.folder): run for run in todo}
         self.before = total - len(todo)
@@ -80,6 +85,7 @@ class GridWatch:
     def ended(self, entry: Entry, ended: Ended) -> None:
         """Show that a run has ended."""
         del self.left[ended.folder]
+        self.known.append(entry)
         if ended.failure is None:
             self.finished += 1
         else:
@@ -102,11 +108,13 @@ class GridWatch:
         return f"{done}/{self.total} runs done, {at_work}{failed}; {self.time_left()}"
 
     def time_left(self) -> str:
-        """The time left, by the pace so far."""
-        ended, spent = self.finished + self.failed, time.monotonic() - self.started
-        if not ended:
-            return f"{duration(spent)} so far"
-        return f"about {duration(spent / ended * len(self.left))} left" if self.left else "done"
+        """The time left, by what runs of each method took and cost."""
+        if not self.left:
+            return "done"
+        seconds = seconds_left(self.left.values(), self.known, self.workers.jobs, self.costs)
+        if seconds is None:
+            return f"{duration(time.monotonic() - self.started)} so far"
+        return f"about {duration(seconds)} left"
 
     def _table(self) -> RenderableType:
         return rich_table(self.table(), self.console.width, notes=False)

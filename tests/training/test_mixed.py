@@ -1,0 +1,69 @@
+"""A feature file on one side and images on the other."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import equida
+from equida.errors import InputError
+from equida.training.plan import AdaptRequest, Remarks, make_plan
+
+BACKBONE = """
+import torch
+from torch import nn
+
+def net():
+    torch.manual_seed({seed})
+    module = nn.Sequential(nn.Conv2d(3, 8, 5, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    module.input_size = (3, 32, 32)
+    return module
+"""
+TINY: dict[str, Any] = {"iterations": 2, "evaluate_every": 2, "batch_size": 6}
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for domain in ("photos", "drawings"):
+        for number, name in enumerate(("red", "blue")):
+            (tmp_path / domain / name).mkdir(parents=True)
+            for count in range(3):
+                colour = (250 - 200 * number, 10 * count, 50 + 200 * number)
+                Image.new("RGB", (40, 40), colour).save(tmp_path / domain / name / f"{count}.png")
+    (tmp_path / "mixed_net.py").write_text(BACKBONE.format(seed=0))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("stored", ["photos", "drawings"])
+def test_features_of_the_images_come_from_the_files_network(folders: Path, stored: str) -> None:
+    pair = {"photos": "photos", "drawings": "drawings"}
+    file = folders / f"{stored}.safetensors"
+    equida.extract_features(stored, backbone="mixed_net:net", out=file)
+    pair[stored] = str(file)
+    asked = AdaptRequest(
+        pair["photos"], pair["drawings"], backbone="mixed_net:net", recipe_params=TINY
+    )
+    plan = make_plan(asked, Remarks())
+    assert plan.task is not None
+    both = equida.extract_features(folders / "drawings", backbone="mixed_net:net")
+    target = plan.task.target
+    rows = np.stack([np.asarray(target[index]) for index in range(len(target))])
+    np.testing.assert_allclose(rows, both.x, rtol=0, atol=1e-6)
+    assert plan.config.takes_images
+    assert plan.folder.parent.name == "runs"
+    assert make_plan(asked, Remarks()).config == plan.config  # the same call finds the same run
+
+
+def test_what_a_file_names_is_not_run_and_must_be_the_same(folders: Path) -> None:
+    file = folders / "photos.safetensors"
+    equida.extract_features("photos", backbone="mixed_net:net", out=file)
+    asked: dict[str, Any] = {"recipe_params": TINY, "out": str(folders / "run")}
+    with pytest.raises(InputError, match="give --backbone mixed_net:net yourself"):
+        make_plan(AdaptRequest(str(file), "drawings", **asked))
+    np.savez(folders / "rows.npz", X=np.eye(8), y=np.arange(8) % 2)
+    with pytest.raises(InputError, match="does not say which network computed its features"):
+        make_plan(AdaptRequest("photos", str(folders / "rows.npz"), **asked))
