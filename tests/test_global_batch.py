@@ -111,6 +111,7 @@ def test_in_one_process_the_loss_is_called_as_it_is() -> None:
     wrapped = equida.global_batch(nsm)
     assert torch.equal(wrapped(logits, r=0.3), nsm(logits, r=0.3))
     assert wrapped.__doc__ == nsm.__doc__
+    assert repr(wrapped) == "global_batch(nsm)"
     assert torch.equal(pickle.loads(pickle.dumps(wrapped))(logits), nsm(logits))
     compiled = torch.compile(wrapped, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(logits), nsm(logits))
@@ -119,6 +120,8 @@ def test_in_one_process_the_loss_is_called_as_it_is() -> None:
 def test_what_would_not_be_gathered_is_refused() -> None:
     """A keyword is passed as it is, which would be silently wrong for features."""
     source, target = torch.randn(2, 6, 4, requires_grad=True)
+    with pytest.raises(ValueError, match="loss is 'nsm'; it must be a function of logits"):
+        equida.global_batch("nsm")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"target is passed by keyword.*pass it by position"):
         equida.global_batch(mmd)(source, target=target)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn import config_context
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -150,8 +151,10 @@ def test_every_validator_is_a_scorer(data: Mixed) -> None:
             scorer = pickle.loads(pickle.dumps(getattr(equida.scorers, name)))
             assert isinstance(scorer, LabelFreeScorer)
             assert np.isfinite(scorer(model, data.X, data.y, sample_domain=data.domain))
-    with pytest.raises(AttributeError, match="no attribute 'accuracy'"):
+    with pytest.raises(AttributeError, match=r"no attribute 'accuracy'; it has .*entropy"):
         _ = scorers.accuracy
+    with pytest.raises(NotFittedError):
+        scorers.bnm(EquidaClassifier(), data.X)
 
 
 class Poison:

@@ -101,8 +101,15 @@ class _GlobalBatch:
     """A class rather than a function in a function, so that a module that has it can be pickled."""
 
     def __init__(self, loss: Callable[..., Tensor], group: dist.ProcessGroup | None) -> None:
+        if not callable(loss):
+            raise ValueError(
+                f"loss is {loss!r}; it must be a function of logits, such as equida.losses.nsm"
+            )
         functools.update_wrapper(self, loss)
         self.loss, self.group = loss, group
+
+    def __repr__(self) -> str:
+        return f"global_batch({getattr(self.loss, '__name__', self.loss)})"
 
     def __call__(self, *arguments: Any, **options: Any) -> Tensor:
         for name, value in options.items():

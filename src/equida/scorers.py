@@ -19,7 +19,7 @@ from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from equida.errors import InputError
 from equida.estimator import EquidaClassifier, source_rows
@@ -167,6 +167,7 @@ def _recorded(estimator: Any, name: str) -> float:
             f"scorer {name!r} has no target rows; pass sample_domain= with target rows among X, "
             "which scikit-learn does where metadata routing is enabled"
         )
+    check_is_fitted(model)
     kept = model.result_["kept"]
     figures = model.result_["last"] if kept == "last" else model.result_["picks"][kept]
     if name not in figures:
@@ -190,7 +191,8 @@ def _accuracy(estimator: Any, X: ArrayLike, y: ArrayLike, sample_domain: ArrayLi
 def __getattr__(name: str) -> LabelFreeScorer:
     if name in VALIDATORS or name in SHORT:
         return LabelFreeScorer(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    known = ", ".join(__dir__())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {known}")
 
 
 def __dir__() -> list[str]:
