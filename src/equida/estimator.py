@@ -35,6 +35,7 @@ from equida.methods import Method, check_overrides, method_name
 from equida.torch_modes import check_count, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
+from equida.training.effect import check_effect
 from equida.training.loop import Trained, train
 from equida.training.processes import make_fabric
 from equida.training.recipe import Recipe, recipe
@@ -203,6 +204,15 @@ class EquidaClassifier(
                 stacklevel=2,
             )
         task = self._task(rows, labels, rows if target is None else target)
+        check_effect(
+            task,
+            backbone=None,
+            weights=None,
+            features=False,
+            origin=None,
+            recipe_params=self.recipe_params or {},
+            say=lambda text: warnings.warn(text, stacklevel=3),
+        )
         self._train(_fitting(config, task), task)
         self._fitted_with_domains = sample_domain is not None
         return self

@@ -28,7 +28,8 @@ class FieldError(InputError):
     """A field has a value that it does not allow; the parts of the message are attributes."""
 
     def __init__(self, name: str, value: Any, expected: str) -> None:
-        super().__init__(f"{name} is {value!r}; it must be {expected}")
+        shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
+        super().__init__(f"{name} is {shown}; it must be {expected}")
         self.name, self.value, self.expected = name, value, expected
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -125,7 +125,7 @@ def test_unreadable_images(workplace: Path, capsys: pytest.CaptureFixture[str]) 
     [
         (["--backbone", "lenet"], "lenet has no trained weights; give --weights FILE"),
         (["--weights", "absent.pth"], "no such file"),
-        (["--batch-size", "0"], "batch size 0, workers"),
+        (["--batch-size", "0"], "batch size is 0; it must be from 1"),
         (["--out", "f.npz"], r"expected a name in .safetensors"),
     ],
 )

@@ -237,6 +237,10 @@ def load_domain(
     chosen = benchmark(data_set)
     wanted = chosen.domain(domain)
     if wanted.load is not None:
+        if data_dir is not None:
+            raise InputError(
+                f"--data has no effect: {chosen.name} comes inside a package; leave it out"
+            )
         return wanted.load()
     if data_dir is None and chosen.root:
         data_dir = chosen.root

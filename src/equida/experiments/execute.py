@@ -52,6 +52,10 @@ class Workers:
     cluster: str = ""
     """dask://HOST:PORT, or nothing for this machine."""
 
+    def __post_init__(self) -> None:
+        for name, number in (("--jobs", self.jobs), ("--threads", self.threads)):
+            check_count(name, number, f"a whole number from 0 to {MOST}")
+
     def resolved(self, *, on_rows: bool = False) -> "Workers":
         """The workers with the numbers that 0 stands for.
 
@@ -61,8 +65,6 @@ class Workers:
         """
         import torch
 
-        for name, number in (("--jobs", self.jobs), ("--threads", self.threads)):
-            check_count(name, number, f"a whole number from 0 to {MOST}")
         jobs = self.jobs or torch.cuda.device_count() or cores()
         share = 0 if self.cluster else max(1, cores() // jobs)
         wanted = self.threads or threads_asked_for() or (1 if on_rows else share)

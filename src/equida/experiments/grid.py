@@ -2,9 +2,10 @@
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -242,11 +243,14 @@ def chosen_seeds(given: str | int | Sequence[int]) -> tuple[int, ...]:
     counted = isinstance(given, int) or (isinstance(given, str) and "," not in given)
     words = given.rstrip(",").split(",") if isinstance(given, str) else given
     try:
-        numbers = tuple(int(word) for word in ([words] if isinstance(words, int) else words))
+        listed: Iterable[Any] = [words] if isinstance(words, int) else words
+        numbers = tuple(int(word) for word in itertools.islice(listed, MOST_SEEDS + 1))
     except ValueError:
         numbers = ()
     if not numbers or min(numbers) < 0 or max(numbers) >= 2**31 or (counted and numbers == (0,)):
         raise InputError(f"--seeds is {given!r}; expected how many (3), or a list of them (0,1,7)")
+    if len(numbers) > MOST_SEEDS:
+        raise InputError(f"--seeds lists more than {MOST_SEEDS} seeds; list fewer")
     if not counted:
         return tuple(dict.fromkeys(numbers))
     if numbers[0] > MOST_SEEDS:

@@ -1,8 +1,9 @@
 """A comparison from start to end: which runs it has, the features they need, and its table."""
 
 import dataclasses
+import itertools
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from equida.errors import InputError
 from equida.experiments.cost import expensive_methods
 from equida.experiments.execute import GridResults, Workers, dask_address, do_runs
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
-from equida.experiments.sweep import Sweep, parse_sweep, variants
+from equida.experiments.sweep import MOST_VALUES, Sweep, parse_sweep, variants
 from equida.experiments.watch import GridWatch
 from equida.files import file_sha256
 from equida.methods import Method
@@ -33,7 +34,8 @@ from equida.runs.entry import check_selection
 from equida.runs.formats import FORMATS
 from equida.runs.group import network_title
 from equida.runs.table import Reference, Table, make_table
-from equida.training.build import SeededBackbone, row_shape
+from equida.training.build import SeededBackbone
+from equida.training.effect import check_effect
 from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
 from equida.training.plan import (
@@ -46,6 +48,8 @@ from equida.training.plan import (
     spec_origin,
 )
 from equida.training.recipe import default_recipe, recipe
+
+MOST_RUNS = 100_000
 
 Sweeps = Mapping[str, Sequence[Any]] | Sequence[str]
 """By name the values, or texts such as "r=0.5,1"."""
@@ -189,11 +193,17 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     name = chosen.registered_name
     rows = variants(chosen_methods(request.methods), requested_sweeps(request), name)
     seeds = chosen_seeds(request.seeds)
+    if (count := len(rows) * len(tasks) * len(seeds)) > MOST_RUNS:
+        raise InputError(
+            f"that is {len(rows)} variants x {len(tasks)} tasks x {len(seeds)} seeds, {count} runs;"
+            f" expected at most {MOST_RUNS}"
+        )
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
     data = os.path.abspath(request.data) if request.data else None
     choice = {**chosen_shares(request), "lists": chosen_lists(chosen, data, request.lists)}
-    found = _network(request, chosen, tasks, choice, remarks)
+    varied = {name: value for row in rows for name, value in row.recipe.items() if value}
+    found = _network(request, chosen, tasks, choice, varied, remarks)
     weights = os.path.abspath(request.weights) if request.weights else None
     return Grid(
         chosen,
@@ -231,8 +241,17 @@ def sweeps(given: Sweeps) -> list[Sweep]:
     ([Sweep(name='r', values=(0.5, 1))], [Sweep(name='alpha', values=(1.0, 1.5, 2.0))])
     """
     if isinstance(given, Mapping):
-        return [Sweep(name, tuple(map(_hashable, values))) for name, values in given.items()]
+        return [Sweep(name, _listed(name, values)) for name, values in given.items()]
     return [parse_sweep(text) for text in given]
+
+
+def _listed(name: str, values: Sequence[Any]) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"sweep {name!r} is {values!r}; expected a list of values")
+    found = tuple(map(_hashable, itertools.islice(values, MOST_VALUES + 1)))
+    if not 0 < len(found) <= MOST_VALUES:
+        raise InputError(f"sweep {name!r} has no values or more than {MOST_VALUES}")
+    return found
 
 
 def _hashable(value: Any) -> Any:
@@ -255,6 +274,7 @@ def _network(
     chosen: Benchmark,
     tasks: Sequence[str],
     choice: Mapping[str, Any],
+    varied: Mapping[str, Any],
     remarks: Remarks,
 ) -> _Network:
     if request.weights and not Path(request.weights).is_file():
@@ -262,10 +282,20 @@ def _network(
     opened = _open_tasks(request, chosen, tasks, choice, remarks)
     task, data = opened.task, opened.spec.data
     backbone = request.backbone or default_backbone(task, chosen, request.features)
-    if isinstance(task.target, ArrayDomain):
-        if backbone != "none" and len(row_shape(task.target) or ()) == 1:
-            raise InputError(f"--backbone is {backbone!r}, but {data} holds features; leave it out")
-        return _Network(data, backbone, spec_origin(opened.spec), opened.digest)
+    rows = isinstance(task.target, ArrayDomain)
+    origin = spec_origin(opened.spec) if rows else None
+    check_effect(
+        task,
+        backbone=request.backbone,
+        weights=request.weights,
+        features=request.features,
+        origin=origin,
+        recipe_params={**request.recipe_params, **varied},
+        on_features=request.features and not rows,
+        say=remarks.say,
+    )
+    if rows:
+        return _Network(data, backbone, origin, opened.digest)
     if request.features:
         file = _write_features(request, chosen, backbone, opened.places, remarks)
         digest = data_sha256(dataclasses.replace(opened.spec, data=file))

@@ -1,6 +1,7 @@
 """Sweeps vary hyper-parameters: `r=0.5,1`, `trade_off=0.5:2.5:0.5`, `batch_size=18,36`."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from equida.runs.variant import Variant, changed_hyperparameters
 from equida.training.recipe import Recipe
 
 MOST_VALUES = 1000
+MOST_VARIANTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,15 @@ def variants(
     none of the methods is an error.
     """
     sweeps = _merged(sweeps)
+    wanted = sum(
+        math.prod(len(sweep.values) for sweep in sweeps if _concerns(sweep, method))
+        for method in methods
+    )
+    if wanted > MOST_VARIANTS:
+        raise InputError(
+            f"--sweep asks for {wanted} variants of methods; expected at most {MOST_VARIANTS}, so"
+            " vary less at once"
+        )
     used: set[str] = set()
     found: dict[tuple[Any, ...], Variant] = {}
     for method in methods:

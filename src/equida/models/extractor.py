@@ -34,9 +34,14 @@ from equida.files import file_sha256, temporary_folder
 from equida.models.backbone import ALIASES, Backbone, load_backbone
 from equida.models.fuse_batchnorm import fuse_norms
 from equida.models.weights import wheel_file
+from equida.torch_modes import MOST, check_count
 
 DEFAULT_BACKBONE = "tf_efficientnet_lite0"
 """The backbone for features where none is asked for: quick on a CPU, with weights in a package."""
+
+
+MOST_IMAGES_AT_ONCE = 100_000
+MOST_VIEWS = 1000
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,14 @@ class ExtractionOptions:
     """Leave unreadable images out and count them, instead of stopping."""
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1 or self.workers < 1 or self.views < 0:
-            raise InputError(
-                f"batch size {self.batch_size}, workers {self.workers}, views"
-                f" {self.views}; expected at least 1, 1 and 0"
-            )
+        check_count("workers", self.workers, f"a whole number from 1 to {MOST}", 1)
+        for name, value, minimum, maximum in (
+            ("batch size", self.batch_size, 1, MOST_IMAGES_AT_ONCE),
+            ("views", self.views, 0, MOST_VIEWS),
+            ("seed", self.seed, 0, 2**63 - 1),
+        ):
+            if not minimum <= value <= maximum:
+                raise InputError(f"{name} is {value}; it must be from {minimum} to {maximum}")
 
 
 class FeatureExtractor:

@@ -36,9 +36,11 @@ from equida.models.extractor import (
     image_files,
 )
 from equida.progress import Bar, Mode, duration
+from equida.torch_modes import MOST, check_count
 from equida.training.aims import check_priors
 from equida.training.build import SeededBackbone, row_shape
 from equida.training.config import RunConfig
+from equida.training.effect import check_effect
 from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
 from equida.training.launch import check_shares
@@ -200,7 +202,23 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     images = not isinstance(opened.task.target, ArrayDomain)
     backbone = _backbone(request, opened, previous)
     _check_features(request, images, previous)
-    if images and (request.features or (previous and previous.feature_origin)):
+    on_features = images and bool(request.features or (previous and previous.feature_origin))
+    check_effect(
+        opened.task,
+        backbone=request.backbone,
+        weights=request.weights,
+        features=request.features,
+        origin=_origin(opened),
+        recipe_params=request.recipe_params,
+        on_features=on_features,
+        say=remarks.say,
+    )
+    if previous and request.weights and not on_features:
+        raise InputError(
+            f"--weights has no effect with --from: the network is that of {request.from_run}; leave"
+            " it out"
+        )
+    if on_features:
         return _plan_on_features(request, opened, backbone, folder, previous, remarks)
     origin = _origin(opened)
     _check_origin(request, previous, origin)
@@ -525,6 +543,9 @@ def _checked_recipe(
                     f"{name} is {asked}, but {was} in {request.from_run}; leave it as it was"
                 )
     check_shares(recipe.batch_size, request.devices, request.num_nodes)
+    check_count(
+        "--threads", request.threads, f"0 (as suits the data) or a whole number up to {MOST}"
+    )
     return recipe
 
 

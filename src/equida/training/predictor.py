@@ -36,6 +36,9 @@ TOP = ("", "second_", "third_")
 """Prefixes of the columns for the most likely labels of an image."""
 
 
+MOST_SAMPLES_AT_ONCE = 100_000
+
+
 class Classifier(nn.Module):
     """Inputs to the logits that the run's method predicts with."""
 
@@ -183,16 +186,14 @@ class Predictor:
 
     def predict_batches(self, files: Iterable[Path], batch_size: int) -> Iterator[Predictions]:
         """The predictions for image files, a batch at a time; files are asked for as needed."""
-        if batch_size < 1:
-            raise InputError(f"batch size is {batch_size}; expected at least 1")
+        _check_batch_size(batch_size)
         left = iter(files)
         while batch := list(islice(left, batch_size)):
             yield self.predict_files(batch)
 
     def predict_rows(self, rows: ArrayDomain, batch_size: int) -> Iterator[Predictions]:
         """The predictions for rows: features as the run was trained on, or images as arrays."""
-        if batch_size < 1:
-            raise InputError(f"batch size is {batch_size}; expected at least 1")
+        _check_batch_size(batch_size)
         given = tuple(int(n) for n in rows.values.shape[1:])
         given = given[1:] if len(given) == 2 else given
         if given not in (self.row_shape, self.shape):
@@ -213,6 +214,11 @@ class Predictor:
                 log_probs = log_probs_of(lambda rows: objective.predict(rows)[1], x.to(device))
                 return self._calibrated(log_probs)
         return self.probs(x)
+
+
+def _check_batch_size(size: int) -> None:
+    if not 1 <= size <= MOST_SAMPLES_AT_ONCE:
+        raise InputError(f"batch size is {size}; it must be from 1 to {MOST_SAMPLES_AT_ONCE}")
 
 
 def joined(parts: Sequence[Predictions], classes: tuple[str, ...]) -> Predictions:

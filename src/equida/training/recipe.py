@@ -9,6 +9,7 @@ from equida.errors import InputError
 from equida.fields import bounded, normalise, specs
 from equida.plugins import short_name
 from equida.registry import Registry
+from equida.torch_modes import MOST
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 
@@ -17,9 +18,9 @@ Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 class Recipe:
     """The head of the network, the optimiser, its schedule, and what a run evaluates and saves."""
 
-    iterations: int = bounded(1000, minimum=1)
+    iterations: int = bounded(1000, minimum=1, maximum=1e9)
     """Steps of the optimiser."""
-    batch_size: int = bounded(36, minimum=2)
+    batch_size: int = bounded(36, minimum=2, maximum=1e6)
     """Samples of each domain in a batch, over all processes."""
     learning_rate: float = bounded(1e-3, minimum=0)
     """Learning rate of the backbone at the first step."""
@@ -38,7 +39,7 @@ class Recipe:
     warm_up: float = bounded(0.1, minimum=0, below=1)
     """Share of the training over which the method's terms are ramped up to their full weight; 0:
     they have it at once."""
-    bottleneck: int = bounded(256, minimum=0)
+    bottleneck: int = bounded(256, minimum=0, maximum=1e6)
     """Width of the layer between backbone and classifier; 0: no such layer."""
     bottleneck_norm: bool = True
     """Use batch normalisation in the bottleneck."""
@@ -56,7 +57,7 @@ class Recipe:
     accuracy is measured on training samples."""
     clip: float = bounded(0.0, minimum=0)
     """Largest norm of the gradient; 0: the gradient is not clipped."""
-    accumulate: int = bounded(1, minimum=1)
+    accumulate: int = bounded(1, minimum=1, maximum=1e6)
     """Batches whose gradients are averaged for one step; each of them has `batch_size` samples."""
     precision: Precision = "32-true"
     """Arithmetic of the network; the losses are always computed in float32."""
@@ -64,16 +65,16 @@ class Recipe:
     """Store images channels-last, which makes convolutions faster on most machines."""
     compile: bool = False
     """Compile the network with torch.compile."""
-    evaluate_every: int = bounded(200, minimum=1)
+    evaluate_every: int = bounded(200, minimum=1, maximum=1e9)
     """Steps between evaluations on the whole target; the last step is always evaluated."""
-    log_every: int = bounded(50, minimum=1)
+    log_every: int = bounded(50, minimum=1, maximum=1e9)
     """Steps between two log lines of loss values. Only at these steps does the loop wait for a GPU,
     except where torch itself does: singular values (BNM), the loss scale of fp16 with clipping."""
     keep: str = "last"
     """Which weights are saved: "last", or the label-free validator that chooses them."""
-    workers: int = bounded(0, minimum=0)
+    workers: int = bounded(0, minimum=0, maximum=MOST)
     """Threads that read images ahead, for each domain."""
-    eval_batch_size: int = bounded(256, minimum=1)
+    eval_batch_size: int = bounded(256, minimum=1, maximum=1e6)
     """Samples in a batch of evaluation."""
     ten_crop: bool = False
     """Average the predictions of ten crops of each image in evaluation, not only the centre."""
