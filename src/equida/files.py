@@ -15,7 +15,7 @@ import shutil
 import socket
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -239,6 +239,39 @@ def check_regular(path: str | Path) -> None:
     """
     if problem := irregular(path):
         raise InputError(f"{path}: {problem}; expected a file")
+
+
+def refuse_to_replace(paths: Iterable[Path], ours: Callable[[], bool], flag: str = "--out") -> None:
+    """Refuse to write over files that equida did not write.
+
+    Args:
+        paths: what would be written; an empty file has nothing to lose.
+        ours: tells whether what is there was written by equida.
+        flag: what the user gave the place by.
+
+    Raises:
+        InputError: something else is there.
+    """
+    for path in paths:
+        if not os.path.lexists(path):
+            continue
+        problem = "" if os.path.islink(path) and not os.path.exists(path) else irregular(path)
+        if problem:
+            raise InputError(f"cannot write {path}: it is {problem}; choose another {flag}")
+        if os.path.exists(path) and os.path.getsize(path) and not ours():
+            raise InputError(
+                f"{path} is there already and was not written by equida; choose another {flag}, or"
+                " move it away"
+            )
+
+
+def json_has(path: Path, *names: str) -> bool:
+    """Whether a file is a JSON object with all these names in it."""
+    try:
+        value = read_json(path)
+    except InputError:
+        return False
+    return isinstance(value, dict) and all(name in value for name in names)
 
 
 def irregular(path: str | Path) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from equida.errors import printable, printable_lines
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -46,6 +48,36 @@ def in_notebook() -> bool:
 def say(text: str) -> None:
     """Print a remark beside the result, which alone goes to standard output."""
     _print(_console(), text)
+
+
+def safe_console(**settings: Any) -> "Console":
+    """A console of rich that shows names as they are: their control characters as escape sequences.
+
+    Args:
+        settings: those of `rich.console.Console`.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    class SafeConsole(Console):
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(safe_text(text), **options)
+
+    return SafeConsole(**settings)
+
+
+def safe_text(text: str) -> str:
+    """Text of several lines without anything else that a terminal obeys.
+
+    >>> safe_text("a\\x1b[2J\\nb")
+    'a\\\\x1b[2J\\nb'
+    """
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+def emit(text: str) -> None:
+    """Print a result on standard output; a terminal gets nothing in it that it would obey."""
+    print(safe_text(text) if sys.stdout.isatty() else text)
 
 
 def duration(seconds: float) -> str:
@@ -300,4 +332,4 @@ def _console() -> "Console":
 
 
 def _print(console: "Console", text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(printable_lines(text), markup=False, highlight=False, soft_wrap=True)

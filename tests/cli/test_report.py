@@ -52,7 +52,7 @@ def test_bad_input_is_one_line(
         ("config.json", "{", "/config.json is damaged"),
         ("config.json", "[]", ": config.json holds list; expected the record of a run"),
         ("config.json", '{"name": "of something else"}', ": config.json has a field 'name'"),
-        ("result.json", "{}", ": result.json has no 'last'"),
+        ("result.json", "{}", ": result.json has no 'task'"),
     ],
 )
 def test_a_damaged_run_is_named_and_left_out(

@@ -16,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from equida.data.feature_cache import Extraction, FeatureSettings, write_features
@@ -402,13 +403,24 @@ def test_features_that_overflow_are_refused(shop: Path, tmp_path: Path) -> None:
         _run(tmp_path / "shop.safetensors", shop, settings=half, network=Large())
 
 
-def test_something_else_at_the_path_is_replaced(shop: Path, tmp_path: Path) -> None:
+def test_a_feature_file_that_is_not_whole_is_replaced(shop: Path, tmp_path: Path) -> None:
     out, fresh = tmp_path / "shop.safetensors", tmp_path / "fresh.safetensors"
     _run(fresh, shop)
-    for damage in (b"", b"not safetensors", fresh.read_bytes()[:-100]):
+    for damage in (b"", fresh.read_bytes()[:-100]):
         out.write_bytes(damage)
         _run(out, shop)
         assert out.read_bytes() == fresh.read_bytes()
+
+
+def test_what_is_not_a_feature_file_is_never_replaced(shop: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model.safetensors"
+    save_file({"weight": torch.zeros(3)}, out)
+    for precious in (out.read_bytes(), b"not safetensors", b"\xff" * 100):
+        out.write_bytes(precious)
+        with pytest.raises(InputError, match="was not written by equida; choose another --out"):
+            _run(out, shop)
+        assert out.read_bytes() == precious
+        assert [file.name for file in tmp_path.iterdir()] == [out.name, "shop"]
 
 
 def test_wrong_names_and_empty_folders(shop: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from equida.cli._signals import exit_on_signals, wait_if_ending
-from equida.errors import InputError
+from equida.errors import InputError, printable
 from equida.files import write_advice
 
 VERBS = {
@@ -69,11 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except OSError as error:
         if advice := write_advice(error):
-            file = f" {error.filename}" if error.filename else ""
+            file = printable(f" {error.filename}") if error.filename else ""
             print(f"equida: cannot write{file}: {error.strerror}; {advice}", file=sys.stderr)
             _drop_output()
         elif error.filename:  # a path that the user gave, or one below it
-            print(f"equida: {error.filename}: {error.strerror}; check the path", file=sys.stderr)
+            said = printable(f"{error.filename}: {error.strerror}; check the path")
+            print(f"equida: {said}", file=sys.stderr)
         else:
             raise
         return 2

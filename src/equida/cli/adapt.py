@@ -152,14 +152,15 @@ def run(arguments: "ParsedArguments") -> int:
 
 def print_result(done: "Run") -> None:
     """Print the table of a run's result, and what to do with the run."""
-    from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
+    from equida.progress import safe_console
     from equida.training.aims import aim_lines
     from equida.training.trust import named_code
 
     labelled = done.accuracy is not None
-    table = Table(title=f"{done.method} on {done.task}, seed {done.seed}")
+    table = Table(title=escape(f"{done.method} on {done.task}, seed {done.seed}"))
     table.add_column("selected by")
     names = ["step", *([done.metric] if labelled else []), "equity", "discriminability"]
     for name in names:
@@ -171,7 +172,7 @@ def print_result(done: "Run") -> None:
         cells += [f"{pick.equity:.3f}", f"{pick.discriminability:.3f}"]
         title = titles.get(name, name.replace("_", " "))
         table.add_row(title, *cells, style="bold" if name == "last" else None)
-    console = Console()
+    console = safe_console()
     console.print(table)
     for line in aim_lines(done.config.aims, done.classes):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

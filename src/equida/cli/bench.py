@@ -148,10 +148,8 @@ def request_of(arguments: Any) -> "BenchRequest":
 
 def run(arguments: Arguments) -> int:
     """Do what is not done yet and print the table."""
-    from rich.console import Console
-
     from equida.experiments.run import run_bench
-    from equida.progress import display_mode, say
+    from equida.progress import display_mode, emit, safe_console, say
     from equida.report.published import published
     from equida.runs.formats import FORMATS
     from equida.runs.terminal import print_table
@@ -161,7 +159,7 @@ def run(arguments: Arguments) -> int:
     remarks = Remarks(say, display_mode(not arguments.quiet), advise=True)
     table = run_bench(request, remarks, published(request.dataset))
     if arguments.format == "rich":
-        print_table(table, Console())
+        print_table(table, safe_console())
     else:
-        print(FORMATS[arguments.format](table), end="")
+        emit(FORMATS[arguments.format](table).rstrip("\n"))
     return 1 if table.failures else 0

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -25,6 +26,7 @@ from equida.data.survey import Survey, recognise, survey_benchmark, survey_own, 
 from equida.data.task import present_classes
 from equida.data.walk import FolderTree
 from equida.errors import InputError
+from equida.progress import safe_console
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    console = Console(highlight=False, soft_wrap=True)
+    console = safe_console(highlight=False, soft_wrap=True)
     if arguments.dataset is None and arguments.data is None:
         from equida.cli._installation import print_installation
 
@@ -168,7 +170,8 @@ def _print_table(
     console: Console, chosen: Benchmark | None, data: Path | None, surveys: Sequence[Survey]
 ) -> None:
     title = chosen.title if chosen is not None else "Data"
-    console.print(f"[bold]{title}[/bold]" + (f" in {data}" if data is not None else ""))
+    place = f" in {escape(str(data))}" if data is not None else ""
+    console.print(f"[bold]{escape(title)}[/bold]{place}")
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("domain", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=4)
@@ -177,9 +180,9 @@ def _print_table(
         table.add_column(heading, justify="right", no_wrap=True)
     for survey in surveys:
         table.add_row(
-            survey.title,
+            escape(survey.title),
             "[green]ok[/green]" if survey.sound else "[red]bad[/red]",
-            _short(survey.place, data) if survey.place else "not found",
+            escape(_short(survey.place, data)) if survey.place else "not found",
             f"{survey.images:,}",
             *([f"{survey.published:,}"] if chosen else []),
             f"{survey.classes}/{survey.expected_classes}" if chosen else _labelled(survey),

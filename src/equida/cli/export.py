@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from equida.errors import printable
+
 
 @dataclass
 class Arguments:
@@ -38,5 +40,5 @@ def run(arguments: Arguments) -> int:
     checked = (
         "" if made.difference is None else f" (differs from torch by {made.difference:.1e} at most)"
     )
-    print(f"{made.folder}: {files}{checked}")
+    print(printable(f"{made.folder}: {files}{checked}"))
     return 0

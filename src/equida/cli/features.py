@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from equida.errors import printable
+
 if TYPE_CHECKING:
     from equida.data.feature_cache import Extraction
 
@@ -72,9 +74,9 @@ def run(arguments: Arguments) -> int:
     with Bar(display_mode(None), unit="images") as bar:
         extractor = FeatureExtractor(arguments.backbone, arguments.weights)
         outcome = extractor.extract(domains, arguments.out, options, bar)
-    print(_summary(outcome, arguments.out, time.perf_counter() - started))
+    print(printable(_summary(outcome, arguments.out, time.perf_counter() - started)))
     for name, reason in outcome.skipped:
-        print(f"left out: {name}: {reason}", file=sys.stderr)
+        print(printable(f"left out: {name}: {reason}"), file=sys.stderr)
     return 0
 
 

@@ -34,6 +34,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Write the document and print its summary."""
+    from equida.files import json_has, refuse_to_replace
     from equida.paper.document import paper_json, paper_markdown, print_paper
     from equida.paper.study import paper_study
     from equida.runs.entry import check_selection
@@ -43,6 +44,10 @@ def run(arguments: Arguments) -> int:
     if not arguments.runs:
         raise InputError("missing: RUNS, a folder made by equida bench; see equida paper --help")
     check_selection(arguments.select)
+    refuse_to_replace(
+        [arguments.out / name for name in ("paper.md", "paper.json")],
+        lambda: json_has(arguments.out / "paper.json", "select", "verdicts"),
+    )
     runs = [run for root in arguments.runs for run in read_runs(root)]
     folder = RunFolder(arguments.out)
     images = image_folders(arguments.images)

@@ -10,6 +10,8 @@ from typing import IO, Annotated
 
 import tyro
 
+from equida.errors import printable
+
 
 @dataclass
 class Arguments:
@@ -57,7 +59,10 @@ def run(arguments: Arguments) -> int:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(predictor.nothing().columns)
         for batch in predictor.predict_batches(files, arguments.batch_size):
-            writer.writerows(batch.rows())
+            # A table in a terminal is for the eye, and names may hold what a terminal obeys.
+            plain = arguments.out is None and sys.stdout.isatty()
+            rows = batch.rows()
+            writer.writerows([[*map(printable, row)] for row in rows] if plain else rows)
             stream.flush()
             readable, unreadable = readable + len(batch), unreadable + len(batch.unreadable)
             for path, reason in batch.unreadable:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from equida.errors import InputError
+from equida.errors import InputError, printable
 
 
 @dataclass
@@ -59,5 +59,5 @@ def run(arguments: Arguments) -> int:
     finished, unfinished = len(content.finished), len(content.unfinished)
     text = f"{arguments.out}: {finished} finished run{'' if finished == 1 else 's'}"
     text += f", {unfinished} unfinished or failed" if unfinished else ""
-    print(f"{text}, {size:.1f} MB")
+    print(printable(f"{text}, {size:.1f} MB"))
     return 0

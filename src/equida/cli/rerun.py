@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from equida.errors import InputError
+from equida.errors import InputError, printable
 from equida.files import temporary_folder
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def run(arguments: Arguments) -> int:
 
 def _print(made: "Repetition") -> int:
     for changed in made.code:
-        print(changed)
+        print(printable(changed))
     if made.same:
         print(f"the same: {made.tensors} weight tensors are equal bit for bit")
         return 0
     causes = ", ".join(made.causes) or "with the same versions and data"
-    print(f"different weights ({causes}); figures then and now:")
+    print(printable(f"different weights ({causes}); figures then and now:"))
     for name, (then, now) in made.figures.items():
         print(f"  {name}: {then:.6g}  {now:.6g}")
     return 1

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from equida.errors import InputError
+from equida.files import json_has, refuse_to_replace
 from equida.paper.plotting import require_matplotlib
 from equida.paper.theory.checks import QUICK, Budget, Context
 from equida.paper.theory.figures import draw_surfaces, draw_times
@@ -41,6 +42,7 @@ def run(arguments: Arguments) -> int:
         raise InputError(f"--seed is {arguments.seed}; it must be from 0 to {2**31 - 1}")
     require_matplotlib()
     folder = _writable_folder(arguments.out)
+    refuse_to_replace([folder / RECORD], lambda: json_has(folder / RECORD, "checks", "seed"))
     budget = QUICK if arguments.quick else Budget()
     with _progress() as (note, advance):
         study = run_theory(Context(budget, arguments.seed, note), advance)

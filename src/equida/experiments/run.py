@@ -20,7 +20,7 @@ from equida.experiments.execute import GridResults, Workers, dask_address, do_ru
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
 from equida.experiments.sweep import MOST_VALUES, Sweep, parse_sweep, variants
 from equida.experiments.watch import GridWatch
-from equida.files import file_sha256
+from equida.files import file_sha256, json_has, refuse_to_replace
 from equida.methods import Method
 from equida.models.backbone import ALIASES
 from equida.models.extractor import (
@@ -115,6 +115,10 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     workers = Workers(request.jobs, request.threads, request.cluster)
     if request.cluster:
         dask_address(request.cluster)
+    refuse_to_replace(
+        [request.out / f"table.{ending}" for ending in FORMATS],
+        lambda: json_has(request.out / "table.json", "columns", "rows"),
+    )
     folder = RunFolder(request.out)
     grid = make_grid(request, remarks)
     return run_grid(

@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from equida.experiments.cost import relative_cost, seconds_left
 from equida.experiments.execute import Ended, Workers
 from equida.experiments.grid import PlannedRun
-from equida.progress import LiveHtml, Mode, duration, say
+from equida.progress import LiveHtml, Mode, duration, safe_console, say
 from equida.runs.entry import Entry
 from equida.runs.table import Table
 from equida.runs.terminal import rich_table
@@ -48,7 +48,7 @@ class GridWatch:
         self.before = total - len(todo)
         self.failed = self.finished = 0
         self.started = time.monotonic()
-        self.console = Console(stderr=True)
+        self.console = safe_console(stderr=True)
         self.live: Live | None = None
         self.notebook: LiveHtml | None = None
         self.shown: RenderableType = Text("")

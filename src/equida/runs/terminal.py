@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from equida.errors import printable
 from equida.runs.formats import MISSING, beside, ours
 
 if TYPE_CHECKING:
@@ -22,12 +23,13 @@ PLAIN_WIDTH = 240
 
 def rich_table(table: "ResultTable", width: int, *, notes: bool = True) -> RenderableType:
     """The table; where it is wider than `width`, its columns in several blocks."""
-    parts: list[RenderableType] = [Text(table.caption, style="bold")]
+    parts: list[RenderableType] = [Text(printable(table.caption), style="bold")]
     parts += [_block(table, columns) for columns in _blocks(table, width)]
     if notes:
         parts += [Text(f"· {note}", style="dim") for note in table.notes]
     parts += [
-        Text(f"failed: {run}: {reason}", style="red") for run, reason in table.failures.items()
+        Text(printable(f"failed: {run}: {reason}"), style="red")
+        for run, reason in table.failures.items()
     ]
     return Group(*parts)
 
@@ -66,10 +68,10 @@ def _block(table: "ResultTable", columns: Sequence["Column"]) -> Table:
     # Where not even one column fits, names wrap and numbers stay whole.
     drawn.add_column("Method", overflow="fold")
     for column in columns:
-        drawn.add_column(column.title, justify="right", no_wrap=True)
+        drawn.add_column(Text(printable(column.title)), justify="right", no_wrap=True)
     for row in table.rows:
         cells = [_shown(row.cells[column.key], column, table) for column in columns]
-        title = Text(row.title)
+        title = Text(printable(row.title))
         if row.printed:
             title.append("\n paper, diff.", style="dim")
         drawn.add_row(title, *cells)

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from equida.errors import InputError
+from equida.files import json_has, refuse_to_replace
 from equida.training.folder import RunFolder
 from equida.training.predictor import LOG, Predictor, restore
 
@@ -52,6 +53,10 @@ def export_run(
         raise InputError(
             f"{out} holds a run, whose weights the export would overwrite; choose another --out"
         )
+    refuse_to_replace(
+        [out / name for name in ("model.safetensors", "model.json", "model.onnx")],
+        lambda: json_has(out / "model.json", "format", "classes", "transform", "method"),
+    )
     predictor = restore(run, trust=trust, say=say)
     folder = RunFolder(out)
     folder.save_tensors("model.safetensors", predictor.module.state_dict())

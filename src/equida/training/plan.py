@@ -25,7 +25,7 @@ from equida.data.shares import checked_shares, subsampled
 from equida.data.task import ClassRule
 from equida.data.walk import existing
 from equida.errors import InputError
-from equida.files import file_sha256
+from equida.files import file_sha256, refuse_to_replace
 from equida.methods import check_overrides, method_name
 from equida.models.backbone import ALIASES
 from equida.models.extractor import (
@@ -52,6 +52,8 @@ from equida.training.trust import named_code, settle_trust, with_plugins
 
 LOG = logging.getLogger(__name__)
 ROWS_AT_ONCE = 8192
+WRITTEN = ("model.safetensors", "predictions.safetensors", "log.jsonl", "result.json")
+"""The files of a run besides its config; a folder that holds them without one is somebody's own."""
 
 
 class SharesRequest(Protocol):
@@ -462,6 +464,7 @@ def check_folder(folder: Path, opened: OpenedRequest, from_run: str | None) -> N
     if from_run and folder.absolute() == Path(from_run).absolute():
         raise InputError(f"{folder} is the run to start from; choose another --out")
     if not (folder / "config.json").exists():
+        refuse_to_replace([folder / name for name in WRITTEN], lambda: False)
         return
     there = RunFolder(folder).read_config()
     if there is None:

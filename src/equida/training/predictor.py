@@ -20,6 +20,7 @@ from equida.data.transforms import Transform, evaluation_transform
 from equida.data.walk import find_images
 from equida.errors import InputError
 from equida.evaluation.calibration import with_temperature
+from equida.files import refuse_to_replace
 from equida.models.backbone import load_backbone
 from equida.training.build import make_objective
 from equida.training.config import RunConfig
@@ -234,11 +235,17 @@ def joined(parts: Sequence[Predictions], classes: tuple[str, ...]) -> Prediction
 @contextmanager
 def open_table(file: Path) -> Iterator[IO[str]]:
     """The file, opened for a table; names of images may hold bytes that are not text."""
+    refuse_to_replace([file], lambda: _is_table(file))
     try:
         with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream:
             yield stream
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}; choose another --out") from error
+
+
+def _is_table(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(100).startswith(b"image,label,confidence")
 
 
 def image_files(given: Sequence[Path]) -> Iterator[Path]:

@@ -23,6 +23,7 @@ from equida.files import open_atomic
 FORMAT = 1
 # Readers parse the whole header to open the file, so more than a megabyte of paths is a tensor.
 MAX_HEADER_PATHS = 2**20
+MAX_HEADER_BYTES = 2**27
 
 Dtype = Literal["float16", "float32"]
 _CODES = {"float16": "F16", "float32": "F32", "int64": "I64", "uint8": "U8"}
@@ -156,6 +157,8 @@ class Existing:
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             size = file.read(8)
+            if int.from_bytes(size, "little") > MAX_HEADER_BYTES:
+                raise ValueError(f"{path} has no header of safetensors")
             self.first = size + file.read(int.from_bytes(size, "little"))
         entries = json.loads(self.first[8:])
         self.metadata: dict[str, Any] = json.loads(entries["__metadata__"]["equida"])
@@ -168,8 +171,21 @@ class Existing:
         """The file, or None where there is no feature file; what is there will be replaced."""
         try:
             return cls(path)
-        except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+        except Exception:  # damaged bytes make the readers raise nearly anything
             return None
+
+    @staticmethod
+    def is_ours(path: Path) -> bool:
+        """Whether equida wrote the file, also where it is not whole."""
+        try:
+            with path.open("rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                if size > MAX_HEADER_BYTES:
+                    return False
+                described = json.loads(file.read(size))["__metadata__"]["equida"]
+            return "format" in json.loads(described)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return False
 
     @property
     def width(self) -> int:

@@ -25,6 +25,7 @@ from equida.data.feature_cache.journal import Journal, work_folder
 from equida.data.feature_cache.store import FeatureStore
 from equida.data.transforms import Transform
 from equida.errors import InputError
+from equida.files import refuse_to_replace
 
 Forward = Callable[[Tensor], Tensor]
 Pixels = NDArray[np.uint8]
@@ -142,6 +143,7 @@ def _from_store(
 def _check(path: Path, domains: Sequence[FileSamples]) -> tuple[str, ...]:
     if path.suffix != ".safetensors" or path.is_dir():
         raise InputError(f"{path} cannot be the feature file; expected a name in .safetensors")
+    refuse_to_replace([path], lambda: Existing.is_ours(path))
     if not sum(map(len, domains)):
         raise InputError(f"no images in {', '.join(domain.name for domain in domains)}")
     for domain in domains:

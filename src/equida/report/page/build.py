@@ -12,7 +12,7 @@ from equida import __version__
 from equida.errors import InputError
 from equida.evaluation import figures
 from equida.evaluation.validators import VALIDATORS
-from equida.files import write_atomic
+from equida.files import refuse_to_replace, write_atomic
 from equida.methods import METHODS
 from equida.methods import describe as describe_method
 from equida.report.page.colours import styles
@@ -56,6 +56,7 @@ def write_page(
         maps: how many runs get a t-SNE map.
         advance: called with the folder of each run, its number and how many there are.
     """
+    refuse_to_replace([out], lambda: _is_page(out))
     for name in ("jinja2", "plotly"):
         _import(name)
     if maps:
@@ -70,6 +71,11 @@ def write_page(
     # File names may hold bytes that are no text; the page shows them as question marks.
     write_atomic(out, text.encode("utf-8", "replace"))
     return content
+
+
+def _is_page(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return b'<meta name="generator" content="equida">' in stream.read(1000)
 
 
 def make_page(
