@@ -1,23 +1,33 @@
 """What every test shares: one thread, and the shared reference data where it is present."""
 
+import faulthandler
 import multiprocessing.process
+import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.processes import abort, descendants
 
 from equida.data.benchmarks import BENCHMARKS
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+TEST_SECONDS = 600.0
+"""How long any test may take; those that start processes by `tests.processes` end earlier."""
+
+
 def pytest_configure() -> None:
+    # A process that a test has started, and that takes too long, prints the stacks of its threads.
+    os.environ["PYTHONFAULTHANDLER"] = "1"
     # Tiny tensors are slower with many threads, and the suite shares the machine.
     torch.set_num_threads(1)
 
@@ -46,6 +56,35 @@ def _no_processes(request: pytest.FixtureRequest) -> Iterator[None]:
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Features that commands share: each test has a place of its own, and never the user's."""
     monkeypatch.setenv("EQUIDA_CACHE", str(tmp_path / "equida_cache"))
+
+
+@pytest.fixture(autouse=True)
+def _time_limit() -> Iterator[None]:
+    """A test that takes too long ends, and shows what its processes and its threads were doing."""
+
+    def over() -> None:
+        abort(descendants(os.getpid()))
+        faulthandler.dump_traceback_later(60, exit=True, file=2)
+
+    timer = threading.Timer(TEST_SECONDS, over)
+    timer.daemon = True
+    timer.start()
+    yield
+    timer.cancel()
+    timer.join()
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what a process has printed that did not end as a test wants it to."""
+    report = yield
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, subprocess.CalledProcessError | subprocess.TimeoutExpired):
+        report.sections.append(("what the process printed", f"{error.stdout!r}\n{error.stderr!r}"))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
@@ -146,11 +146,7 @@ class Process:
         return " ".join(self.command)
 
     def _too_long(self, what: str) -> NoReturn:
-        # Parents first: one that waits for another would go on, or end, when that one has ended.
-        for pid in sorted({self.pid, *session(self.pid)}):
-            with contextlib.suppress(ProcessLookupError):
-                _no_core_file(pid)
-                os.kill(pid, signal.SIGABRT)
+        abort({self.pid, *session(self.pid)})
         end = time.monotonic() + 10
         while (self.running or session(self.pid)) and time.monotonic() < end:
             time.sleep(0.05)
@@ -198,8 +194,28 @@ def environment(added: Mapping[str, str] | None = None) -> dict[str, str]:
 
 def children(pid: int) -> list[int]:
     """The processes that it has started (Linux only)."""
-    found = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in found.read_text().split()] if found.exists() else []
+    found = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(child) for child in file.read_text().split()]
+    return sorted(found)
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that it has started, and those that they have started (Linux only)."""
+    found: set[int] = set()
+    for child in children(pid):
+        found |= {child} | descendants(child)
+    return found
+
+
+def abort(pids: Collection[int]) -> None:
+    """End processes such that each prints what its threads are doing."""
+    # Parents first: one that waits for another would go on, or end, when that one has ended.
+    for pid in sorted(pids):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            _no_core_file(pid)
+            os.kill(pid, signal.SIGABRT)
 
 
 def alive(pid: int) -> bool:

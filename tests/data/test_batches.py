@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from equida.data import UnreadableImage, array_domain, batches
+from equida.data import UnreadableImage, array_domain, read_ahead
 from equida.data.batches import Batch, BatchStream, eval_batches
 from equida.data.transforms import Transform
 from equida.errors import InputError
@@ -245,8 +245,8 @@ class StuckImages(Images):
 
 
 def test_waiting_for_images_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "PATIENCE_SECONDS", 0.3)
-    monkeypatch.setattr(batches, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(read_ahead, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(read_ahead, "GRACE_SECONDS", 0.1)
     with pytest.raises(
         InputError, match=r"no batch of toy came for 0 s; .* reading sample 5; check"
     ):

@@ -8,17 +8,11 @@ Threads read images ahead: Pillow decodes and resizes without the interpreter's 
 as fast as processes, and no process is forked beside a running thread, which can deadlock.
 """
 
-import concurrent.futures
 import contextlib
 import hashlib
 import random
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -28,6 +22,7 @@ from torch import Tensor
 
 from equida.data.domain import ArrayDomain
 from equida.data.images import UnreadableImage
+from equida.data.read_ahead import AtWork, read_ahead
 from equida.data.rows import as_table
 from equida.data.transforms import TrainCrop, Transform
 from equida.errors import InputError
@@ -41,10 +36,6 @@ AnyTransform = Transform | Callable[["Image.Image"], Tensor]
 
 PREFETCH = 2
 """Batches that are read ahead for each worker."""
-PATIENCE_SECONDS = 600.0
-"""How long a batch may take before the run stops and names the files that it waits for."""
-GRACE_SECONDS = 5.0
-"""How long a thread may take to end when its batches are no longer needed."""
 
 
 class Batch(NamedTuple):
@@ -281,64 +272,16 @@ def _batches(
         read = _pinned(read)
     if rows or workers == 0 or not isinstance(transform, Transform):
         return map(read, draws)
-    return _read_ahead(read, draws, min(workers, cores()), reader)
-
-
-def _read_ahead(
-    read: Callable[["_Draws"], Batch], draws: Iterator["_Draws"], workers: int, reader: "_Reader"
-) -> Iterator[Batch]:
-    """The batches in order; threads read them while the caller works on earlier ones."""
-    tasks: SimpleQueue[tuple[_Draws, Future[Batch]] | None] = SimpleQueue()
-    # Daemon threads: one that waits for a dead disk must not keep the process alive.
-    threads = [Thread(target=_work, args=(read, tasks), daemon=True) for _ in range(workers)]
-    for thread in threads:
-        thread.start()
-    waiting: deque[Future[Batch]] = deque()
-    try:
-        while True:
-            while len(waiting) < PREFETCH * workers and (draw := next(draws, None)) is not None:
-                waiting.append(Future())
-                tasks.put((draw, waiting[-1]))
-            if not waiting:
-                return
-            yield _patiently(waiting.popleft(), reader)
-    finally:
-        for batch in waiting:
-            batch.cancel()
-        for _ in threads:
-            tasks.put(None)
-        for thread in threads:
-            thread.join(GRACE_SECONDS)
-
-
-def _work(
-    read: Callable[["_Draws"], Batch],
-    tasks: "SimpleQueue[tuple[_Draws, Future[Batch]] | None]",
-) -> None:
-    """Read batches in a thread until None comes out of the queue."""
-    _one_torch_thread()
-    while (task := tasks.get()) is not None:
-        draw, batch = task
-        if not batch.set_running_or_notify_cancel():
-            continue
-        try:
-            batch.set_result(read(draw))
-        except BaseException as error:
-            batch.set_exception(error)
-
-
-def _patiently(batch: "Future[Batch]", reader: "_Reader") -> Batch:
-    """Wait for a batch, but not for ever: a disk or a network share may not answer."""
-    try:
-        return batch.result(PATIENCE_SECONDS)
-    except concurrent.futures.TimeoutError:
-        if batch.done():  # the batch raised it
-            raise
-        files = ", ".join(sorted(reader.at_work.values())) or "nothing: no thread has started"
-        raise InputError(
-            f"no batch of {reader.domain.name} came for {PATIENCE_SECONDS:.0f} s; its threads are"
-            f" reading {files}; check that the disk answers, then start the same command again"
-        ) from None
+    workers = min(workers, cores())
+    return read_ahead(
+        read,
+        draws,
+        workers,
+        ahead=PREFETCH * workers,
+        what=f"batch of {domain.name}",
+        at_work=reader.at_work,
+        prepare=_one_torch_thread,
+    )
 
 
 def _one_torch_thread() -> None:
@@ -380,8 +323,7 @@ class _Reader:
     def __init__(self, domain: Samples, transform: AnyTransform | None, seed: int) -> None:
         self.domain, self.transform, self.seed = domain, transform, seed
         self.labels = _labels(domain)
-        self.at_work: dict[int, str] = {}
-        """The file that each thread is reading."""
+        self.at_work = AtWork()
 
     def read(self, draws: _Draws) -> Batch:
         try:
@@ -401,12 +343,8 @@ class _Reader:
         transform = self.transform
         assert isinstance(transform, Transform)
         generator = torch.Generator().manual_seed(seed) if transform.random else None
-        thread = threading.get_ident()
-        self.at_work[thread] = _file_of(self.domain, index)
-        try:
+        with self.at_work.reading(_file_of(self.domain, index)):
             return transform.pixels(read_sample(self.domain, index, transform), generator)
-        finally:
-            self.at_work.pop(thread, None)
 
     def _sample(self, index: int, seed: int) -> Tensor:
         sample = self.domain[index]

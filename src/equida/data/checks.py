@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from equida.data.domain import ArrayDomain, Domain, DomainT, ImageDomain
 from equida.data.images import check_image
+from equida.data.read_ahead import AtWork, read_ahead
 from equida.errors import InputError
 
 Unreadable = list[tuple[str, str]]
@@ -100,13 +100,19 @@ def _checked(
     root, paths = str(domain.root), domain.paths
 
     def check(chunk: range) -> list[tuple[int, str]]:
-        files = ((index, os.path.join(root, paths[index])) for index in chunk)
-        reasons = ((index, check_image(file, deep=deep)) for index, file in files)
-        return [(index, reason) for index, reason in reasons if reason is not None]
+        found = []
+        for index in chunk:
+            file = os.path.join(root, paths[index])
+            with at_work.reading(file):
+                reason = check_image(file, deep=deep)
+            if reason is not None:
+                found.append((index, reason))
+        return found
 
     # Decoding and waiting for a disk or a network both let other threads run.
-    with ThreadPoolExecutor(max(8, os.cpu_count() or 1)) as pool:
-        yield from pool.map(check, chunks)
+    workers, at_work = max(8, os.cpu_count() or 1), AtWork()
+    what = f"check of the images of {domain.name}"
+    yield from read_ahead(check, chunks, workers, ahead=4 * workers, what=what, at_work=at_work)
 
 
 def _not_finite(domain: ArrayDomain, chunk: range) -> list[tuple[int, str]]:

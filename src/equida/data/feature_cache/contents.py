@@ -9,7 +9,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
@@ -18,9 +17,11 @@ from numpy.typing import NDArray
 
 from equida.data.batches import FileSamples
 from equida.data.feature_cache.file import RowFacts
+from equida.data.read_ahead import AtWork, read_ahead
 from equida.files import write_atomic, write_errors
 
 _CHUNK = 256
+_AHEAD = 4
 _STAMP = 16
 _SEEN = np.dtype([("stamp", f"V{_STAMP}"), ("content", "V32")])
 
@@ -62,15 +63,21 @@ class Contents:
         ]
         stamps: dict[bytes, bytes] = {}
         meter.start("reading", len(self))
-        with ThreadPoolExecutor(workers + 1, "read") as pool:
-            for chunk, found in zip(
-                chunks, pool.map(lambda chunk: self._read(chunk, seen), chunks), strict=True
-            ):
-                for number, (stamp, content) in zip(chunk, found, strict=True):
-                    self._contents[number] = np.frombuffer(content, np.uint8)
-                    if stamp:
-                        stamps[stamp] = content
-                meter.advance(len(chunk))
+        self._at_work = AtWork()
+        pieces = read_ahead(
+            lambda chunk: self._read(chunk, seen),
+            chunks,
+            workers + 1,
+            ahead=_AHEAD * (workers + 1),
+            what="digest of an image",
+            at_work=self._at_work,
+        )
+        for chunk, found in zip(chunks, pieces, strict=True):
+            for number, (stamp, content) in zip(chunk, found, strict=True):
+                self._contents[number] = np.frombuffer(content, np.uint8)
+                if stamp:
+                    stamps[stamp] = content
+            meter.advance(len(chunk))
         self._changed = len(stamps) != known or stamps.keys() != seen.keys()
         if self._changed:
             _save(self._draft, stamps)
@@ -145,7 +152,12 @@ class Contents:
                 self._draft.replace(self._sidecar)
 
     def _read(self, chunk: range, seen: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-        return [_stamped(self.path(number), seen) for number in chunk]
+        found = []
+        for number in chunk:
+            path = self.path(number)
+            with self._at_work.reading(path):
+                found.append(_stamped(path, seen))
+        return found
 
 
 def _stamped(path: Path, seen: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:

@@ -5,10 +5,10 @@ interrupted call are used again: the same call does nothing, only changed images
 killed call continues where it was.
 """
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from equida.data.feature_cache.contents import Contents, Meter
 from equida.data.feature_cache.file import Existing, FeatureSettings
 from equida.data.feature_cache.journal import Journal, work_folder
 from equida.data.feature_cache.store import FeatureStore
+from equida.data.read_ahead import AtWork, read_ahead
 from equida.data.transforms import Transform
 from equida.errors import InputError
 from equida.files import refuse_to_replace
@@ -173,6 +174,7 @@ class _Run:
         self.journal, self.meter, self.skip_unreadable = journal, meter, skip_unreadable
         self.workers = max(workers, 1)
         self.transform = Transform.parse(settings.transform)
+        self.at_work = AtWork()
         self.views = [Transform.parse(text) for text in settings.view_transforms]
 
     def compute(self, todo: list[int]) -> dict[bytes, str]:
@@ -225,25 +227,31 @@ class _Run:
         """Batches of images with their pixels and errors, decoded ahead of time."""
         batch, side = self.journal.batch_size, self.transform.crop
         shape = (batch, 1 + self.settings.views, side, side, len(self.transform.mean))
-        waiting: deque[tuple[list[int], Pixels, list[Future[str]]]] = deque()
-        pool = ThreadPoolExecutor(self.workers, "decode")
-        try:
+        begun: deque[tuple[list[int], Pixels]] = deque()
+
+        def slots() -> Iterator[tuple[int, Pixels]]:
             for start in range(0, len(todo), batch):
-                chunk, pixels = todo[start : start + batch], np.zeros(shape, np.uint8)
-                slots = zip(chunk, pixels, strict=False)
-                waiting.append((chunk, pixels, [pool.submit(self._decode, *s) for s in slots]))
-                if len(waiting) > AHEAD:
-                    yield _finished(*waiting.popleft())
-            while waiting:
-                yield _finished(*waiting.popleft())
-        finally:
-            pool.shutdown(cancel_futures=True)
+                begun.append((todo[start : start + batch], np.zeros(shape, np.uint8)))
+                yield from zip(*begun[-1], strict=False)
+
+        reasons = read_ahead(
+            lambda slot: self._decode(*slot),
+            slots(),
+            self.workers,
+            ahead=(1 + AHEAD) * batch,
+            what="image",
+            at_work=self.at_work,
+        )
+        for start in range(0, len(todo), batch):
+            found = list(itertools.islice(reasons, min(batch, len(todo) - start)))
+            yield *begun.popleft(), found
 
     def _decode(self, number: int, slot: Pixels) -> str:
         """Put the views of one image into `slot`; returns what is wrong with the image, or ""."""
         domain, index = self.contents.sample(number)
         try:
-            image = read_sample(domain, index, self.transform)
+            with self.at_work.reading(domain.path(index)):
+                image = read_sample(domain, index, self.transform)
         except MemoryError:
             raise
         except Exception as error:  # damaged bytes make the decoders raise nearly anything
@@ -264,12 +272,6 @@ class _Run:
             f"{len(names)} of {len(self.contents)} images cannot be read; replace or delete them,"
             f" or leave them out with --skip-unreadable:{listed}"
         )
-
-
-def _finished(
-    chunk: list[int], pixels: Pixels, jobs: list["Future[str]"]
-) -> tuple[list[int], Pixels, list[str]]:
-    return chunk, pixels, [job.result() for job in jobs]
 
 
 def _sources(
