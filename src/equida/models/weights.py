@@ -54,7 +54,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             " it could run code; save its `state_dict()`"
         ) from None
     except (RuntimeError, EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"weights {path}: damaged ({_first_line(error)})") from None
+        raise InputError(f"weights {path}: damaged ({first_line(error)})") from None
     return _named_tensors(held, path)
 
 
@@ -65,7 +65,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise InputError(f"weights {path}: damaged ({_first_line(error)})") from None
+        raise InputError(f"weights {path}: damaged ({first_line(error)})") from None
 
 
 def _named_tensors(held: Any, path: Path) -> dict[str, Tensor]:
@@ -184,7 +184,7 @@ def hub_file(name: str, config: Mapping[str, Any]) -> Path:
             return Path(_hub.download_cached_file(url))
     # Without a network nearly any exception can come: from sockets, TLS, proxies or HTTP.
     except Exception as error:
-        raise InputError(no_weights(name, _first_line(error))) from None
+        raise InputError(no_weights(name, first_line(error))) from None
     raise InputError(no_weights(name, "timm has none"))
 
 
@@ -215,6 +215,7 @@ def no_weights(name: str, reason: str) -> str:
     )
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an exception says, on one line."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(" .:") if lines else type(error).__name__

@@ -20,7 +20,7 @@ from equida.training.folder import RunFolder
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from equida.data import ArrayDomain, Domain
     from equida.training.predictor import Predictions
@@ -278,18 +278,25 @@ class Run:
         return self.result
 
 
-def load_run(path: str | Path, *, trust: bool = False) -> Run:
+def load_run(path: str | Path, *, trust: bool = False, backbone: "nn.Module | None" = None) -> Run:
     """The run in a folder, also an unfinished one or one that failed.
 
     Args:
         path: a folder made by `equida.adapt`, `equida adapt` or `equida bench`.
         trust: run the code that the run's record names (a method or a backbone of its author's
             own) where predicting needs it. Without it such a record is refused.
+        backbone: the module that the run was given as its backbone, where it was one in memory.
     """
     folder = Path(path)
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} is not a run folder; expected one made by equida adapt")
-    return dataclasses.replace(_run(RunFolder(folder)), trust=trust)
+    run = dataclasses.replace(_run(RunFolder(folder)), trust=trust)
+    if backbone is not None:
+        from equida.models.backbone import give_backbone
+
+        origin = run.config.feature_origin
+        give_backbone(backbone, origin.backbone if origin else run.config.backbone)
+    return run
 
 
 def read_runs(root: Path) -> list[Run]:

@@ -15,7 +15,7 @@ from equida.data.transforms import Transform, evaluation_transform, train_transf
 from equida.errors import InputError
 from equida.files import file_sha256
 from equida.methods import build as build_method
-from equida.models.backbone import Backbone, load_backbone
+from equida.models.backbone import Backbone, check_trainable, load_backbone
 from equida.models.network import Network
 from equida.models.sync_batchnorm import with_shared_statistics
 from equida.training.aims import StartingNetwork, apply_aims, find_aims
@@ -44,7 +44,9 @@ class SeededBackbone:
     def load(cls, name: str, weights: Path | None, seed: int) -> "SeededBackbone":
         """Load a backbone with the seed of the run that will train it."""
         torch.manual_seed(seed)
-        return cls(load_backbone(name, weights=weights), torch.get_rng_state())
+        backbone = load_backbone(name, weights=weights)
+        check_trainable(backbone)
+        return cls(backbone, torch.get_rng_state())
 
 
 @dataclass
@@ -193,7 +195,9 @@ def _backbone(config: RunConfig, pretrained: bool, loaded: SeededBackbone | None
         torch.set_rng_state(loaded.rng_state)
         return loaded.backbone
     weights = Path(config.weights) if config.weights and pretrained else None
-    return load_backbone(config.backbone, weights=weights, pretrained=pretrained)
+    backbone = load_backbone(config.backbone, weights=weights, pretrained=pretrained)
+    check_trainable(backbone)
+    return backbone
 
 
 def _check_fit(backbone: Backbone, shape: tuple[int, ...]) -> None:

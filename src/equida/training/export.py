@@ -12,6 +12,7 @@ import torch
 
 from equida.errors import InputError
 from equida.files import json_has, refuse_to_replace
+from equida.models.foreign import OnnxNetwork
 from equida.training.folder import RunFolder
 from equida.training.predictor import LOG, Predictor, restore
 
@@ -90,6 +91,11 @@ def write_onnx(predictor: Predictor, path: Path) -> float:
         raise InputError(
             f"{error.name} is missing: pip install 'equida[export]', or use --no-onnx"
         ) from error
+    if isinstance(predictor.module.extractor, OnnxNetwork):
+        raise InputError(
+            "the run is on features of an ONNX file, which torch cannot put into another one; use"
+            " --no-onnx, and apply both files in turn"
+        )
     generator = torch.Generator().manual_seed(0)
     example = torch.randn(4, *predictor.shape, generator=generator)
     batch = torch.export.Dim("batch", min=1)

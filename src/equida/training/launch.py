@@ -88,7 +88,7 @@ def launch(
         return done if fabric.is_global_zero else None
     # Only data that no path leads to are sent to the processes; others they open themselves.
     job = partial(job, task=task if config.task is None else None)
-    plugins.require_importable(each.name for each in config.plugins)
+    plugins.require_importable([config.backbone, *(each.name for each in config.plugins)])
     code = plugins.permission()
     started = partial(_started, job, accelerator, devices, config.recipe.precision, code)
     spawn_ranks(started, devices)

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from equida import plugins
 from equida.data import ArrayDomain, Benchmark, Domain, ImageDomain, Task, benchmark
 from equida.data.batches import FileSamples
 from equida.data.feature_cache import FeatureStore
@@ -27,7 +26,7 @@ from equida.data.walk import existing
 from equida.errors import InputError
 from equida.files import file_sha256, refuse_to_replace
 from equida.methods import check_overrides, method_name
-from equida.models.backbone import ALIASES
+from equida.models.backbone import ALIASES, backbone_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractedDomain,
@@ -188,8 +187,9 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         InputError: the request cannot be done; everything that can be known beforehand is checked.
     """
     remarks = remarks or Remarks()
-    plugins.permit(request.backbone)
-    request = dataclasses.replace(request, method=method_name(request.method))
+    named = backbone_name(request.backbone) if request.backbone else None
+    method = method_name(request.method)
+    request = dataclasses.replace(request, method=method, backbone=named)
     spec = None if request.in_memory else data_spec(request)
     previous = _previous(request, remarks)
     recipe = _checked_recipe(request, spec, previous)
