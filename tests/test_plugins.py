@@ -48,6 +48,17 @@ PRESETS = {"digits": {"weight": 1.5}}
 class Registered(Mine):
     """As CONTRIBUTING says."""
 
+class Wrong(Method):
+    def forward(self, source, labels, target, progress):
+        return target.logits.sum()
+
+@dataclass(frozen=True)
+class Needy:
+    weight: float
+
+class Unset(Method):
+    config: Needy
+
 class Bare(Method):
     def forward(self, source, labels, target, progress):
         return {}
@@ -151,6 +162,9 @@ def test_classes_in_python(here: Path) -> None:
         ("my_module:MineConfig", "is a class; expected a subclass"),
         ("my_module:Absent", "'my_module' has no 'Absent'"),
         ("no_such_module_here:Mine", "cannot import 'no_such_module_here'"),
+        ("my_module.py:Mine", "expected package.module:name"),
+        ("my_module:Wrong", "Wrong.forward returned a Tensor; expected a dictionary"),
+        ("my_module:Unset", "missing 1 required positional argument: 'weight'"),
         ("nms", "did you mean 'nsm'"),
     ],
 )
@@ -207,6 +221,54 @@ def test_a_class_of_a_notebook_works_here_and_is_refused_elsewhere(here: Path) -
     options |= {"methods": [Local], "tasks": "U2M", "seeds": 1, "jobs": 2}
     with pytest.raises(InputError, match="put it into a module of its own"):
         equida.bench("digits", **options)
+
+
+SCRIPT = """
+import equida
+from equida.errors import InputError
+from equida.methods import Method
+
+class Mine(Method):
+    def forward(self, source, labels, target, progress):
+        return {"mine": target.logits.var()}
+
+if __name__ == "__main__":
+    options = {"recipe_params": {"iterations": 2, "batch_size": 8}, "progress": False}
+    run = equida.adapt("rows.npz:a", "rows.npz:b", method=Mine, out="run", **options)
+    assert len(run.config.plugins[0].sha256) == 64
+    assert len(equida.load_run("run").predict("rows.npz:b", progress=False)) == 40
+    try:
+        equida.adapt("rows.npz:a", "rows.npz:b", method=Mine, devices=2, out="two", **options)
+    except InputError as error:
+        print(error)
+"""
+
+
+def test_a_class_of_a_script(here: Path) -> None:
+    (here / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "script.py"], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "which other processes cannot import; put it into a module of its own" in done.stdout
+
+
+def test_the_page_needs_no_code_and_describes_it_where_it_is_trusted(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [*ADAPT, "--method", "nsm+my_module:Mine", "--mine-weight", "2", "-o", "run"]
+    assert main(argv) == 0
+    plugins._names.clear()
+    plugins.forget("my_module")
+    report = ["report", "run", "--out", "page.html", "--maps", "0", "--quiet"]
+    assert main(report) == 0
+    page = (here / "page.html").read_text()
+    assert "--method nsm+my_module:Mine --mine-weight 2" in page
+    assert "my_module" not in sys.modules
+    assert "Certain predictions." not in page
+    assert main([*report, "--trust"]) == 0
+    assert "method 'my_module:Mine' runs" in capsys.readouterr().err
+    assert "Certain predictions." in (here / "page.html").read_text()
 
 
 @pytest.fixture(scope="session")

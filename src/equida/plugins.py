@@ -109,6 +109,11 @@ def load_object(kind: str, name: str) -> Any:
     """
     require_permission(kind, name)
     module, _, attribute = name.partition(":")
+    if not re.fullmatch(r"[\w.]+:[\w.]+", name) or module.endswith(".py"):
+        raise InputError(
+            f"{kind} {name!r} is not understood; expected package.module:name, such as"
+            " my_module:Mine for Mine in my_module.py"
+        )
     found: Any = import_module(kind, name, module)
     for part in attribute.split("."):
         found = getattr(found, part, None)
@@ -226,10 +231,11 @@ def check_same(expected: Iterable[Plugin]) -> None:
     A process that outlives an edit of the code imports it again.
     """
     for wanted in expected:
-        if not wanted.sha256:
+        if not wanted.sha256 or wanted.module == "__main__":
             continue
         top = wanted.module.partition(".")[0]
-        if _digests.get(top, wanted.sha256) != wanted.sha256:
+        edited = _digests.get(top, wanted.sha256) != wanted.sha256
+        if edited and not wanted.distribution:
             forget(top)
         import_module(wanted.kind, wanted.name, wanted.module)
         if _digests[top] != wanted.sha256:

@@ -93,9 +93,10 @@ def _own_methods(name: str) -> dict[str, Item]:
 
     method_name(name)  # the user has named it, so it may be imported
     return {
-        part: _with_origin(_method_item(describe(part)), str(outside_code(part)[0]))
+        part: _with_origin(_method_item(describe(part)), f"module {code.module}, {code}")
         for part in name.split("+")
         if ":" in part
+        for code in outside_code(part)
     }
 
 

@@ -26,8 +26,22 @@ class Arguments:
     """Folder of the images that features were computed from; the page then shows them."""
     maps: int = 12
     """How many runs get a t-SNE map, which takes a few seconds each; 0 for none."""
+    trust: bool = False
+    """Import the methods that the records of runs name by package.module:Class, after saying so;
+    the page then has their descriptions. Without this flag it has their names."""
     quiet: bool = False
     """Show no progress bar."""
+
+
+def _trust(runs: Path) -> None:
+    """Permit the methods that the records of these runs name."""
+    from equida.progress import say
+    from equida.runs.read import read_runs
+    from equida.training.trust import named_code, settle_trust
+
+    for found in read_runs(runs):
+        code = {name: kind for name, kind in named_code(found.config).items() if kind == "method"}
+        settle_trust(found.path / "config.json", code, True, say)
 
 
 def run(arguments: Arguments) -> int:
@@ -43,6 +57,8 @@ def run(arguments: Arguments) -> int:
         raise InputError(f"{arguments.images} is not a folder; expected one of images")
     if arguments.out.is_dir():
         raise InputError(f"{arguments.out} is a folder; expected a file such as report.html")
+    if arguments.trust:
+        _trust(arguments.runs)
     console = Console(stderr=True)
     silent = arguments.quiet or not console.is_terminal
     with Progress(console=console, transient=True, disable=silent) as progress:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from equida import plugins
 from equida.errors import InputError
-from equida.fields import Bounds, with_bounds
+from equida.fields import Bounds, specs, with_bounds
 from equida.registry import Registry
 
 
@@ -129,6 +129,11 @@ class Method(nn.Module):
     ) -> dict[str, Tensor]:
         """The terms, with those that adapt to the target multiplied by `ramp`, in [0, 1]."""
         terms: dict[str, Tensor] = self(source, labels, target, progress)
+        if not isinstance(terms, dict):
+            raise InputError(
+                f"{type(self).__name__}.forward returned a {type(terms).__name__}; expected a"
+                " dictionary of named loss terms"
+            )
         if ramp == 1.0 or self.owns_cross_entropy:
             return terms
         return {
@@ -185,6 +190,11 @@ def adopt(name: str, found: Any) -> Entry:
         raise InputError(
             f"method {name!r}: `config` is annotated with {config}; expected a frozen dataclass"
         )
+    try:
+        specs(config)
+        config()
+    except TypeError as error:  # a field without a default, or of a type that no flag can have
+        raise InputError(f"method {name!r}: {error}") from None
     return Entry(found, config, "", {})
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from equida.data.open import DataSpec
 from equida.fields import exact_text, specs
-from equida.methods import find_field, split_name
+from equida.methods import find_field
+from equida.plugins import is_code, short_name
 from equida.runs.group import RunGroup
 from equida.training.config import RunConfig
 from equida.training.recipe import Recipe, default_recipe, hyperparameter_flag, recipe
@@ -97,11 +98,19 @@ def _shares_flags(data: DataSpec) -> list[str]:
 
 def _hyperparameter_flags(config: RunConfig) -> list[str]:
     """The method's hyper-parameters that the run has changed."""
-    parts = split_name(config.method)
+    parts = config.method.split("+")
     words = []
     for key, value in config.overrides.items():
-        part, spec = find_field(config.method, key)
-        words += _flag(hyperparameter_flag(parts, part, spec.name), value)
+        part, _, name = key.rpartition(".")
+        # Code that a record names is not imported to find out what it has.
+        named = [each for each in parts if part in (each, short_name(each))]
+        if named and is_code(named[0]):
+            words += _flag(hyperparameter_flag(parts, named[0], name), value)
+        elif len(parts) == 1 and is_code(parts[0]):
+            words += _flag(hyperparameter_flag(parts, parts[0], key), value)
+        else:
+            found, spec = find_field(config.method, key)
+            words += _flag(hyperparameter_flag(parts, found, spec.name), value)
     return words
 
 
