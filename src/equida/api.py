@@ -370,9 +370,9 @@ def compare(
     source: DataLike,
     target: DataLike,
     *,
-    methods: str | Sequence[str] = METHODS,
+    methods: str | Sequence[str | type[Method]] = METHODS,
     seeds: int | Sequence[int] = 3,
-    backbone: str | None = None,
+    backbone: str | nn.Module | None = None,
     weights: str | Path | None = None,
     recipe: str | None = None,
     recipe_params: Mapping[str, Any] | None = None,
@@ -397,9 +397,11 @@ def compare(
         source: a folder of class folders, an image list, a feature file (FILE:DOMAIN picks one of
             its domains), or a pair (X, y) of arrays.
         target: the same; also an array X alone. Labels found there are used for evaluation only.
-        methods: names of methods, "a+b" composes two; "all": the eleven standard systems.
+        methods: names of methods or classes of your own, "a+b" composes two; "all": the eleven
+            standard systems.
         seeds: how many seeds, or a list of them.
-        backbone: the network that computes features of images; by default a small one.
+        backbone: the network that computes features of images, a name or a torch module; by default
+            a small one.
         weights: file with its weights.
         recipe: a recipe by name; chosen by the data by default.
         recipe_params: fields of the recipe by name, such as {"iterations": 500}.
@@ -426,7 +428,7 @@ def compare(
         Path(out) if out else default_pair_folder(first, second, "compare"),
         methods=methods,
         seeds=seeds,
-        backbone=backbone,
+        backbone=None if backbone is None else backbone_name(backbone),
         weights=_text(weights),
         recipe=recipe,
         recipe_params=_plain(recipe_params),

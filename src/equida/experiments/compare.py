@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from equida import plugins
 from equida.data import ArrayDomain, Domain
 from equida.data.task import ClassRule
 from equida.errors import InputError
@@ -18,6 +17,8 @@ from equida.experiments.grid import Grid, chosen_methods, chosen_seeds
 from equida.experiments.run import run_grid
 from equida.experiments.sweep import variants
 from equida.files import file_sha256
+from equida.methods import Method
+from equida.models.backbone import backbone_name
 from equida.runs.entry import check_selection
 from equida.runs.formats import FORMATS
 from equida.runs.table import Row, Table
@@ -50,7 +51,7 @@ class CompareRequest:
     """The same; labels found there are used for evaluation only."""
     out: Path
     """Folder of the features, of the runs and of the table's files."""
-    methods: str | Sequence[str] = METHODS
+    methods: str | Sequence[str | type[Method]] = METHODS
     seeds: str | int | Sequence[int] = 3
     backbone: str | None = None
     weights: str | None = None
@@ -73,7 +74,8 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         InputError: something is wrong with the request or with the data.
     """
     check_selection(request.select)
-    plugins.permit(request.backbone)
+    if request.backbone:
+        request = replace(request, backbone=backbone_name(request.backbone))
     if request.cluster:
         dask_address(request.cluster)
     methods = chosen_methods(request.methods)
