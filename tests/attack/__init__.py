@@ -178,7 +178,9 @@ def judge(ended: Ended, codes: Collection[int], what: object) -> Outcome:
         return Outcome("crash", detail)
     if any(noise in line for noise in NOISE for line in (*said, *ended.out.splitlines())):
         return Outcome("traceback", detail)
-    one_line = len(complaints) == 1 and said[-1] == complaints[0]
+    # Unreadable files are listed below the line, each on one of its own.
+    below = said[said.index(complaints[0]) + 1 :] if complaints else []
+    one_line = len(complaints) == 1 and all(line.startswith("  ") for line in below)
     # With code 1 the result itself says what failed.
     if ended.code not in codes or (ended.code > 1 and not one_line):
         return Outcome("wrong", detail)

@@ -1,14 +1,23 @@
 """Folders are searched in one way, and listed once."""
 
+import contextlib
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
+from equida.cli import main
+from equida.data import DataSpec, image_folder
+from equida.data.folders import unlabelled_folder
+from equida.data.open import data_sha256
 from equida.data.walk import FolderTree, find_images, folder_tree
 from equida.errors import InputError
+from equida.models.extractor import image_domains
+from equida.runs.read import read_runs
 
 
 def _touch(root: Path, *names: str) -> Path:
@@ -112,3 +121,62 @@ def test_images_of_files_and_folders(tmp_path: Path) -> None:
     (root / "b" / "up").symlink_to(root)
     found = find_images([root / "odd.dat", root / "b"])
     assert list(found) == [root / "odd.dat", root / "b" / "2.jpg", root / "b" / "a" / "1.jpg"]
+
+
+def _image(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (8, 8)).save(folder / "1.png")
+
+
+USES: dict[str, Callable[[Path], object]] = {
+    "digest": lambda root: data_sha256(DataSpec(str(root), "")),
+    "adapt": lambda root: image_folder(root),
+    "unlabelled": lambda root: unlabelled_folder(root),
+    "predict": lambda root: list(find_images([root])),
+    "features": lambda root: image_domains(str(root)),
+    "doctor": lambda root: main(["doctor", "--data", str(root)]),
+    "runs": lambda root: read_runs(root),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_links_back_are_not_walked_through(tmp_path: Path, listed: Counter[str], use: str) -> None:
+    """Two links to the top in each of eight folders: every path of them would be 2 to the 8."""
+    folder = tmp_path / "data" / "mug"
+    _image(tmp_path / "data" / "pen")
+    for depth in range(8):
+        _image(folder)
+        for name in ("one", "two"):
+            (folder / name).symlink_to(tmp_path / "data")
+        folder = folder / f"deep{depth}"
+    with contextlib.suppress(InputError):
+        USES[use](tmp_path / "data")
+    assert listed.total() <= 4 * 10
+
+
+@pytest.mark.parametrize("use", USES)
+def test_folders_that_link_to_each_other(tmp_path: Path, listed: Counter[str], use: str) -> None:
+    """Seven of them can be walked through in 13,699 orders."""
+    names = [f"class{number}" for number in range(7)]
+    for name in names:
+        _image(tmp_path / "data" / name)
+        for other in names:
+            if other != name:
+                (tmp_path / "data" / name / f"to_{other}").symlink_to(tmp_path / "data" / other)
+    with contextlib.suppress(InputError):
+        USES[use](tmp_path / "data")
+    assert listed.total() <= 2 * (1 + 7 * (1 + 6 * (1 + 5 * (1 + 4))))
+
+
+def test_links_to_class_folders_are_followed(tmp_path: Path) -> None:
+    """A domain that is a link, whose classes are links, whose parts are links."""
+    _image(tmp_path / "store" / "part")
+    _image(tmp_path / "store" / "pen")
+    (tmp_path / "pool").mkdir()
+    (tmp_path / "pool" / "mug").mkdir()
+    (tmp_path / "pool" / "mug" / "part").symlink_to(tmp_path / "store" / "part")
+    (tmp_path / "domain").mkdir()
+    (tmp_path / "domain" / "mug").symlink_to(tmp_path / "pool" / "mug")
+    (tmp_path / "domain" / "pen").symlink_to(tmp_path / "store" / "pen")
+    (tmp_path / "data").symlink_to(tmp_path / "domain")
+    assert list(image_folder(tmp_path / "data").paths) == ["mug/part/1.png", "pen/1.png"]

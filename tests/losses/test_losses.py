@@ -305,3 +305,17 @@ UNIFORM = torch.full((5,), 0.2)
 def test_bad_arguments_name_value_and_range(call: Callable[[Tensor], Tensor], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(random_logits(6, 5))
+
+
+@pytest.mark.parametrize("tiny", [0.0, 1e-300, 1e-45, 1e-38, 1e-7])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("r", [0.01, 0.5, 1.0])
+def test_priors_with_shares_that_all_but_vanish(tiny: float, dtype: torch.dtype, r: float) -> None:
+    prior = torch.tensor([tiny, tiny, 0.5, 0.3, 0.2], dtype=torch.float64)
+    inputs = [*extreme_inputs().values(), one_hot_beyond_the_range(torch.float32)]
+    for logits in (rows.to(dtype).requires_grad_() for rows in inputs if rows.shape[1] == 5):
+        for loss in (partial(cwsm, r=r), partial(nsm, r=r), bnm, fbnm, information_maximization):
+            value = loss(logits, prior=prior)
+            (gradient,) = torch.autograd.grad(value, logits)
+            assert value.isfinite(), loss
+            assert gradient.isfinite().all(), loss

@@ -288,5 +288,6 @@ def _note(survey: Survey, scan: FolderScan) -> None:
         survey.notes.append(f"files that are not images are passed over: {scan.ignored_kinds()}")
     if scan.loops:
         survey.notes.append(
-            f"links to a folder above them are not followed: {', '.join(scan.loops)}"
+            "links to a folder above them, and those behind three other links, are not"
+            f" followed: {', '.join(scan.loops[:5])}{' ...' if len(scan.loops) > 5 else ''}"
         )

@@ -2,7 +2,8 @@
 
 Names that start with a dot, and files and folders that systems and archives leave behind, are
 passed over; an image is known by its extension; links to folders are followed, except those that
-lead back to a folder they are inside of.
+lead back to a folder they are inside of, and those behind three other links: folders that link to
+each other would be walked through in every order.
 """
 
 import difflib
@@ -17,6 +18,9 @@ from equida.errors import InputError
 
 # What systems and archives leave behind; `image_list` holds the lists that come with a data set.
 _LITTER = frozenset(("thumbs.db", "desktop.ini", "__macosx", "image_list", "lost+found"))
+
+MOST_LINKS = 3
+"""How many links to folders a path may go through."""
 
 _Place = tuple[int, int]  # device and inode: what two paths to one folder share
 
@@ -50,6 +54,7 @@ class FolderTree:
         self.path = Path(path)
         resolved = self.path.resolve()
         self._places = tuple(map(_place, (resolved, *resolved.parents)))
+        self._links = 0
 
     @property
     def images(self) -> list[str]:
@@ -68,7 +73,7 @@ class FolderTree:
 
     @property
     def loops(self) -> list[str]:
-        """The names of links directly inside that lead back to a folder they are inside of."""
+        """The names of links directly inside that are not followed."""
         return self._listed().loops
 
     @property
@@ -128,16 +133,19 @@ class FolderTree:
         litter = name.lower() in _LITTER
         if _is_folder(entry):
             place = _place(entry.path)
-            if place in self._places:
+            links = self._links + entry.is_symlink()
+            if place in self._places or links > MOST_LINKS:
                 listing.loops.append(name)
             else:
-                (listing.set_aside if litter else listing.folders)[name] = self._child(name, place)
+                child = self._child(name, place, links)
+                (listing.set_aside if litter else listing.folders)[name] = child
         elif not litter:
             (listing.images if is_image_name(name) else listing.others).append(name)
 
-    def _child(self, name: str, place: _Place) -> "FolderTree":
+    def _child(self, name: str, place: _Place, links: int) -> "FolderTree":
         child = object.__new__(FolderTree)
         child.path, child._places = self.path / name, (*self._places, place)
+        child._links = links
         return child
 
 
