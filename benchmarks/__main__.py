@@ -1,4 +1,8 @@
-"""`python -m benchmarks [NAME ...]`: run the named benchmarks, or all of them."""
+"""`python -m benchmarks [NAME ...]`: run the named benchmarks, or all of them.
+
+What follows a single name and is no name is given to that benchmark:
+`python -m benchmarks validators FILE`.
+"""
 
 import importlib
 import pkgutil
@@ -11,6 +15,9 @@ SUPPORT = {"__main__", "timing"}
 
 def main(names: list[str]) -> int:
     known = sorted({module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - SUPPORT)
+    if names and names[0] in known and names[1:] and names[1] not in known:
+        importlib.import_module(f"benchmarks.{names[0]}").run(*names[1:])
+        return 0
     unknown = set(names) - set(known)
     if unknown:
         print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(known)}")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from sklearn.metrics import calinski_harabasz_score
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
@@ -33,6 +34,7 @@ def predictions(samples: int, seed: int) -> DomainPredictions:
         torch.from_numpy(labels),
         torch.from_numpy(rows @ random.normal(size=(7, 4))).float(),
         InputRows(torch.from_numpy(rows).float()),
+        torch.from_numpy(rows[:, :CLASSES].argmax(1)),
     )
 
 
@@ -133,6 +135,58 @@ def test_a_collapse_pleases_agreement_alone(target: DomainPredictions) -> None:
     assert VALIDATORS["knn_balance"].score(collapsed) == 0
 
 
+def test_calinski_harabasz_is_that_of_scikit_learn(target: DomainPredictions) -> None:
+    assert target.inputs is not None
+    rows = target.inputs.rows.double().numpy()
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    expected = calinski_harabasz_score(units, target.log_probs.numpy().argmax(1))
+    assert VALIDATORS["calinski_harabasz"].score(target) == pytest.approx(expected, rel=1e-4)
+
+
+def test_agreement_with_cluster_labels(target: DomainPredictions) -> None:
+    assert target.cluster_labels is not None
+    expected = np.mean(target.log_probs.numpy().argmax(1) == target.cluster_labels.numpy())
+    assert 0.3 < expected < 1
+    assert VALIDATORS["cluster_agreement"].score(target) == pytest.approx(expected)
+
+
+def weighted_losses(
+    target: DomainPredictions, source: DomainPredictions
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Density ratios by Newton's method on the penalised likelihood of the domain, and losses."""
+    assert source.features is not None
+    assert source.labels is not None
+    assert target.features is not None
+    rows = np.concatenate([source.features.double(), target.features.double()])
+    rows = np.column_stack([(rows - rows.mean(0)) / rows.std(0), np.ones(len(rows))])
+    domain = np.repeat([0.0, 1.0], [len(source.features), len(target.features)])
+    penalty = np.diag([1.0] * (rows.shape[1] - 1) + [0.0])
+    beta = np.zeros(rows.shape[1])
+    for _ in range(50):
+        probs = 1 / (1 + np.exp(-rows @ beta))
+        gradient = rows.T @ (domain - probs) - penalty @ beta
+        hessian = rows.T @ (rows * (probs * (1 - probs))[:, None]) + penalty
+        beta += np.linalg.solve(hessian, gradient)
+    odds = np.exp(rows[: len(source.features)] @ beta)
+    losses = -np.log(probs_of(source.log_probs)[np.arange(50), source.labels.numpy()])
+    return odds * len(source.features) / len(target.features), losses
+
+
+def test_importance_weighted_risk(target: DomainPredictions, source: DomainPredictions) -> None:
+    weights, losses = weighted_losses(target, source)
+    assert weights.std() > 0.1
+    expected = -np.mean(weights * losses)
+    assert VALIDATORS["iw_risk"].score(target, source) == pytest.approx(expected, rel=1e-3)
+
+
+def test_deep_embedded_validation(target: DomainPredictions, source: DomainPredictions) -> None:
+    weights, losses = weighted_losses(target, source)
+    covariance = np.cov(weights * losses, weights)
+    eta = -covariance[0, 1] / covariance[1, 1]
+    expected = -(np.mean(weights * losses) + eta * np.mean(weights) - eta)
+    assert VALIDATORS["dev"].score(target, source) == pytest.approx(expected, rel=1e-3)
+
+
 def test_neighbours_of_some_rows_are_those_rows() -> None:
     """Of a thinned domain, positions are those in the whole domain."""
     rows = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
@@ -179,6 +233,7 @@ def test_certain_predictions_have_finite_scores(name: str, source: DomainPredict
         (200.0 * torch.eye(3).repeat(4, 1)).log_softmax(1),
         features=torch.eye(3).repeat(4, 2)[:, :4],
         inputs=InputRows(torch.eye(3).repeat(4, 1)),
+        cluster_labels=torch.arange(12) % 3,
     )
     assert np.isfinite(VALIDATORS[name].score(certain, source))
 
@@ -198,5 +253,5 @@ def test_a_new_validator_is_one_function(monkeypatch: pytest.MonkeyPatch) -> Non
     assert seen[0].labels is None
     assert seen[1] is None, "it has not asked for the source"
     wrong: Need = "labels"  # type: ignore[assignment]
-    with pytest.raises(ValueError, match="needs 'labels'; it may need source, features, inputs"):
+    with pytest.raises(ValueError, match="needs 'labels'; it may need source, features, inputs, "):
         validator("wrong", "wrong", "nothing", needs=(wrong,))

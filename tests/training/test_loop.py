@@ -29,6 +29,7 @@ from equida.training.objective import Objective
 from equida.training.recipe import Recipe
 
 Run = Callable[..., Trained]
+CHEAP = [name for name in VALIDATORS if not VALIDATORS[name].costly]
 HEAD = {"bottleneck": 0, "dropout": 0.0}
 
 
@@ -248,21 +249,22 @@ def test_a_target_without_labels_has_no_column_that_needs_them(
     assert '"accuracy":' not in text
     assert "mean_class_accuracy" not in text
     assert "confusion" not in result
-    assert set(result["picks"]) == set(VALIDATORS)
+    assert set(result["picks"]) == set(CHEAP)
 
 
 def test_picks_are_the_best_evaluations(run: Run, tmp_path: Path) -> None:
     result = run(folder=tmp_path, iterations=20).result
     log = [line["evaluation"] for line in RunFolder(tmp_path).read_log() if "evaluation" in line]
     assert [line["step"] for line in log] == [4, 8, 12, 16, 20]
-    for name in VALIDATORS:
+    for name in CHEAP:
         best = max(line[name] for line in log)
         assert result["picks"][name][name] == best
         latest = max(line["step"] for line in log if line[name] == best)
         assert result["picks"][name]["step"] == latest
     assert result["picks"]["oracle"]["accuracy"] == max(line["accuracy"] for line in log)
     assert result["last"] == log[-1]
-    assert set(log[0]) == {"step", *FIGURES}
+    costly = set(VALIDATORS) - set(CHEAP)
+    assert set(log[0]) == {"step", *FIGURES} - costly
 
 
 def test_what_a_validator_likes_is_kept(run: Run, tmp_path: Path) -> None:
@@ -291,11 +293,38 @@ def test_target_labels_choose_nothing(run: Run, task: Task) -> None:
     nonsense = dataclasses.replace(task, target=task.target.relabel(task.classes, labels))
     true, other = run(keep="knn_balance").result, run(on=nonsense, keep="knn_balance").result
     assert true["last"]["accuracy"] != other["last"]["accuracy"]
-    for name in VALIDATORS:
+    for name in CHEAP:
         for chosen in (true, other):
             assert name in chosen["last"]
         assert true["last"][name] == other["last"][name]
         assert true["picks"][name]["step"] == other["picks"][name]["step"]
+
+
+@pytest.mark.parametrize("keep", [name for name in VALIDATORS if VALIDATORS[name].costly])
+def test_a_costly_validator_is_computed_where_it_chooses(keep: str, run: Run) -> None:
+    result = run(keep=keep, iterations=8).result
+    assert set(result["picks"]) == {*CHEAP, keep, "oracle"}
+
+
+def test_an_observer_may_see_predictions(run: Run, task: Task) -> None:
+    """Those of both domains with features, and the score that the run records of them."""
+
+    class Viewer:
+        def __init__(self) -> None:
+            self.scores: list[float] = []
+
+        def logged(self, step: int, terms: Any) -> None: ...
+        def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
+            assert figures["snd"] == self.scores[-1]
+
+        def predictions(self, step: int, target: Any, source: Any) -> None:
+            assert target.features.shape == (48, 6)
+            assert source.features.shape == (48, 6)
+            self.scores.append(VALIDATORS["snd"].score(target, source))
+
+    viewer = Viewer()
+    run(observers=(viewer,))
+    assert len(viewer.scores) == 3
 
 
 def test_a_validator_of_rows_cannot_choose_among_images(fabric: Fabric) -> None:

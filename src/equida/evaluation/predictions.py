@@ -65,6 +65,8 @@ class DomainPredictions:
     """What the classifier is given, after the bottleneck: (samples, features)."""
     inputs: InputRows | None = None
     """What the network is given, where that is rows of numbers."""
+    cluster_labels: Tensor | None = None
+    """Of a target, (samples,): the classes that clusters of the inputs suggest."""
 
     @cached_property
     def predicted(self) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from equida.clustering import cluster_labels
 from equida.data import ArrayDomain, Domain, Task
 from equida.errors import InputError
 from equida.methods.base import TaskRows
@@ -38,10 +39,7 @@ def prepare_method(
     def compute() -> dict[str, Tensor]:
         if folder and resumed and (folder.path / FILE).exists():
             return folder.load_tensors(FILE)
-        assert built.source is not None, "a method that prepares something needs the source"
-        source, target = _rows(built.source, built), _rows(task.target, built)
-        labels = torch.from_numpy(np.asarray(built.source.labels))
-        computed = method.prepare(TaskRows(source, labels, target, built.config.seed))
+        computed = method.prepare(task_rows(built, task))
         if folder:
             folder.save_tensors(FILE, computed)
         return computed
@@ -49,6 +47,24 @@ def prepare_method(
     prepared = on_rank_zero(fabric, compute)
     method.use_prepared({name: value.to(fabric.device) for name, value in prepared.items()})
     return True
+
+
+def task_rows(built: Built, task: Task) -> TaskRows:
+    """All rows of a run's task, with the labels of the source.
+
+    Raises:
+        InputError: the samples are image files.
+    """
+    assert built.source is not None, "there is no source in source-free adaptation"
+    labels = torch.from_numpy(np.asarray(built.source.labels))
+    source, target = _rows(built.source, built), _rows(task.target, built)
+    return TaskRows(source, labels, target, built.config.seed)
+
+
+def cluster_labels_of(rows: TaskRows) -> Tensor:
+    """The class of each target sample by clusters of the rows, (samples,)."""
+    classes = int(rows.labels.max()) + 1
+    return cluster_labels(rows.source, rows.labels, rows.target, classes, rows.seed).argmax(1)
 
 
 def _rows(domain: Domain, built: Built) -> Tensor:

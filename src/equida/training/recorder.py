@@ -1,10 +1,11 @@
 """What is recorded around the steps: losses, evaluations, checkpoints, the result."""
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -22,6 +23,7 @@ from equida.training.checkpoint import capture, config_of, restore_state
 from equida.training.evaluate import input_rows, picks, predict
 from equida.training.feed import Feed
 from equida.training.folder import RunFolder
+from equida.training.prepare import cluster_labels_of, task_rows
 from equida.training.processes import mean_over_processes, on_rank_zero, processes
 from equida.training.schema import SCHEMA
 
@@ -38,6 +40,18 @@ class Stepped(Protocol):
     """An observer that is told of every step; it must not look at tensors."""
 
     def stepped(self, step: int) -> None: ...
+
+
+@runtime_checkable
+class SeesPredictions(Protocol):
+    """An observer that is shown what each evaluation predicts, with features, before its figures.
+
+    The target has its labels here, so that an observer can measure; validators take them away.
+    """
+
+    def predictions(
+        self, step: int, target: DomainPredictions, source: DomainPredictions | None
+    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -94,10 +108,14 @@ class Recorder:
             for name in VALIDATORS
             if not VALIDATORS[name].costly or name == self.recipe.keep
         ]
-        self.needs = {need for validator in computed for need in validator.needs}
+        self.needs: set[str] = {need for validator in computed for need in validator.needs}
+        self.viewers = [observer for observer in observers if isinstance(observer, SeesPredictions)]
+        if self.viewers:
+            self.needs.add("features")
         self.inputs: dict[str, InputRows | None] = {}
         kept = VALIDATORS.get(self.recipe.keep)
-        if kept and "inputs" in kept.needs and not isinstance(task.target, ArrayDomain):
+        looks = kept and {"inputs", "cluster_labels"} & set(kept.needs)
+        if kept and looks and not isinstance(task.target, ArrayDomain):
             raise InputError(
                 f"keep is {kept.name!r}, which needs rows such as features, and the target has"
                 " images; compute features (--features), or choose another"
@@ -188,6 +206,8 @@ class Recorder:
                 f"target predictions are not finite after step {done}; lower the learning rate, "
                 "or look for bad values among the target samples"
             )
+        for viewer in self.viewers:
+            viewer.predictions(done, self.predictions, source)
         figures = {"step": float(done)} | measure(
             Evaluated(self.predictions, source), asked=(self.recipe.keep,)
         )
@@ -205,7 +225,7 @@ class Recorder:
     def _predict(self, role: str, domain: Any) -> DomainPredictions:
         if role not in self.inputs:
             self.inputs[role] = input_rows(domain) if "inputs" in self.needs else None
-        return predict(
+        predictions = predict(
             self.built.objective,
             domain,
             self.built.eval_transform,
@@ -214,6 +234,16 @@ class Recorder:
             fabric=self.fabric,
             features="features" in self.needs,
             inputs=self.inputs[role],
+        )
+        if role == "target" and "cluster_labels" in self.needs:
+            return dataclasses.replace(predictions, cluster_labels=self._cluster_labels)
+        return predictions
+
+    @cached_property
+    def _cluster_labels(self) -> Tensor:
+        """What clusters of the inputs say of the target, for the validator that asks for it."""
+        return on_rank_zero(
+            self.fabric, lambda: cluster_labels_of(task_rows(self.built, self.task))
         )
 
     def _save(self, done: int) -> None:

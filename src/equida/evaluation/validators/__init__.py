@@ -8,7 +8,9 @@ and the page then show it.
 
 # Importing a module registers its validators; the order here is that of lists and tables.
 # isort: off
-from equida.evaluation.validators import source_accuracy, certainty, density, neighbours  # noqa: F401
+from equida.evaluation.validators import (  # noqa: F401
+    source_accuracy, certainty, density, neighbours, separation, clusters, importance,
+)  # fmt: skip
 # isort: on
 
 from equida.evaluation.validators.base import (

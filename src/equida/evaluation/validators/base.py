@@ -9,7 +9,7 @@ from equida.evaluation.predictions import DomainPredictions
 from equida.plugins import sound_offers
 from equida.registry import Registry
 
-Need = Literal["source", "features", "inputs"]
+Need = Literal["source", "features", "inputs", "cluster_labels"]
 Score = Callable[[DomainPredictions, DomainPredictions | None], float]
 S = TypeVar("S", bound=Score)
 
@@ -17,6 +17,7 @@ WORDS: dict[str, str] = {
     "source": "predictions for the source, with its labels",
     "features": "the network's features",
     "inputs": "the rows that the network was given",
+    "cluster_labels": "cluster labels of the target",
 }
 
 
@@ -58,6 +59,7 @@ class Validator:
             "source": source is not None and source.confusion() is not None,
             "features": all(domain.features is not None for domain in domains),
             "inputs": all(domain.inputs is not None for domain in domains),
+            "cluster_labels": target.cluster_labels is not None,
         }
         return [need for need in self.needs if not there[need]]
 
