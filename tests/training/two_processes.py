@@ -28,6 +28,7 @@ from equida.training import loop, objective
 from equida.training.build import Built, SeededBackbone, build
 from equida.training.config import RunConfig
 from equida.training.loop import train
+from equida.training.prepare import prepare_method
 from equida.training.processes import prepare
 from equida.training.recipe import Recipe
 
@@ -123,7 +124,10 @@ def gradient(case: str, fabric: Fabric) -> State:
     assert isinstance(target, ArrayDomain)
     assert source.labels is not None
     labels = torch.from_numpy(source.labels[share])
-    terms = wrapped(source.rows(share).double(), labels, target.rows(share).double(), 0.5)
+    prepare_method(built, task, fabric, None, resumed=False)
+    samples = torch.from_numpy(share)
+    rows = source.rows(share).double(), labels, target.rows(share).double()
+    terms = wrapped(*rows, 0.5, samples)
     fabric.backward(torch.stack(list(terms.values())).sum())
     parameters = built.objective.named_parameters()
     return {name: p.grad.clone() for name, p in parameters if p.grad is not None}
