@@ -17,7 +17,7 @@ ALLOWED = {
     "models": {"data"},
     "data": set(),
     "evaluation": set(),
-    "clustering": set(),
+    "clustering": {"evaluation"},
     "methods": {"losses", "alignment", "clustering"},
     "training": {
         "methods",

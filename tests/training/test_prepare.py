@@ -12,7 +12,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida import EquidaClassifier
-from equida.data import ArrayDomain, ImageDomain, Task
+from equida.data import ArrayDomain, ImageDomain, Task, array_domain
 from equida.errors import InputError
 from equida.methods import METHODS
 from equida.methods.spl import SPL
@@ -103,6 +103,16 @@ def test_images_are_refused_with_the_cure(fabric: Fabric) -> None:
     config = RunConfig("clusters", Recipe(), backbone="lenet")
     with pytest.raises(InputError, match="photos has images; compute features once"):
         train(config, Task("p2p", labelled, labelled, ("a", "b")), fabric=fabric)
+
+
+def test_rows_that_are_not_finite_are_named(run: Run, task: Task) -> None:
+    target = task.target
+    assert isinstance(target, ArrayDomain)
+    rows = np.array(target.values)
+    rows[7, 2] = np.nan
+    poisoned = array_domain(rows, name="photos").relabel(task.classes, None)
+    with pytest.raises(InputError, match=r"row 7 of photos has a value that is not finite.*\(1 in"):
+        run("clusters", on=dataclasses.replace(task, target=poisoned))
 
 
 def test_the_estimator_predicts_new_rows() -> None:

@@ -1,12 +1,14 @@
 """Soft cluster labels: selective pseudo-labelling with soft k-means and random views."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
 from equida.clustering.subspace import class_means, joint_rows, supervised_projection, surest
+from equida.evaluation.predictions import DomainPredictions, InputRows
+from equida.evaluation.validators.neighbours import balanced_agreement
 
 
 @dataclass(frozen=True)
@@ -14,9 +16,14 @@ class ClusterRule:
     """The constants of soft cluster labels."""
 
     components: int = 512
-    """Joint principal components of the features that are used."""
+    """The most joint principal components of the features that are used."""
     dimensions: int = 128
-    """Dimensions of the subspace in which target samples are labelled."""
+    """The most dimensions of the subspace in which target samples are labelled."""
+    components_per_class: int = 16
+    """The most components for each class. As many components as samples let the subspace fit the
+    source by heart: with 7 classes and 512 components, labels are worse than nearest means."""
+    dimensions_per_class: int = 4
+    """The most dimensions for each class: more of them cannot tell classes apart."""
     views: int = 3
     """How many random choices of the components are looked at; their labels are averaged."""
     share: float = 0.8
@@ -29,6 +36,9 @@ class ClusterRule:
     """Factor of the distances in soft k-means."""
     label_sharpness: float = 10.0
     """Factor of the distances in the labels."""
+    weighted: bool | None = None
+    """Whether directions count by how well they tell classes apart; None: both are tried, and the
+    labels are taken that agree best with neighbours in the features while all classes occur."""
 
 
 def cluster_labels(
@@ -41,6 +51,8 @@ def cluster_labels(
 ) -> Tensor:
     """The probability of each class for each target row, (samples, classes).
 
+    Rows are the features (their roots where none is negative) without the mean of their domain, on
+    joint principal components.
     In each round and view: the subspace of supervised locality preserving projection, learned on
     the source and on the target rows that were chosen in the round before; rows without the mean of
     their domain, made unit; soft k-means of the target on the sphere, started at the class means of
@@ -57,18 +69,36 @@ def cluster_labels(
         rule: the constants.
     """
     rule = rule or ClusterRule()
-    source, target = joint_rows(source, target, rule.components)
+    width = min(rule.components, rule.components_per_class * classes)
+    rows = joint_rows(source, target, width, root=True, centre=True)
+    if rule.weighted is not None:
+        return _labels(*rows, labels, classes, seed, rule)
+    found = [
+        _labels(*rows, labels, classes, seed, replace(rule, weighted=weighted))
+        for weighted in (False, True)
+    ]
+    inputs = InputRows(target)
+    scores = [balanced_agreement(DomainPredictions(each.log(), inputs=inputs)) for each in found]
+    return found[scores[1] > scores[0]]
+
+
+def _labels(
+    source: Tensor, target: Tensor, labels: Tensor, classes: int, seed: int, rule: ClusterRule
+) -> Tensor:
     known = one_hot(labels, classes).to(source.dtype)
     chosen = torch.zeros(len(target), dtype=torch.bool)
     probs = target.new_zeros(len(target), classes)
-    views = _views(source.shape[1], classes, rule, seed)
+    dimensions = min(rule.dimensions, rule.dimensions_per_class * classes)
+    views, weighted = _views(source.shape[1], classes, rule, seed), bool(rule.weighted)
     for number in range(rule.rounds + 1):
         learned = torch.cat([labels, probs.argmax(1)[chosen]])
         found = []
         for columns in views:
             seen, unseen = source[:, columns], target[:, columns]
             rows = torch.cat([seen, unseen[chosen]])
-            projection = supervised_projection(rows, learned, classes, rule.dimensions)
+            projection = supervised_projection(
+                rows, learned, classes, dimensions, weighted=weighted
+            )
             seen, unseen = _on_sphere(seen @ projection), _on_sphere(unseen @ projection)
             means = class_means(seen, known)
             clusters = _soft_k_means(unseen, means, rule)
@@ -84,9 +114,7 @@ def cluster_labels(
 def _views(width: int, classes: int, rule: ClusterRule, seed: int) -> list[Tensor]:
     """The components that each view has."""
     # Fewer components than classes could not tell the classes apart.
-    count = max(round(rule.share * width), min(width, classes))
-    if rule.views == 1 or count == width:
-        return [torch.arange(width)]
+    count = width if rule.views == 1 else max(round(rule.share * width), min(width, classes))
     generator = torch.Generator().manual_seed(seed)
     return [
         torch.randperm(width, generator=generator)[:count].sort().values for _ in range(rule.views)

@@ -5,7 +5,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 
-def joint_rows(source: Tensor, target: Tensor, width: int) -> tuple[Tensor, Tensor]:
+def joint_rows(
+    source: Tensor, target: Tensor, width: int, *, root: bool = False, centre: bool = False
+) -> tuple[Tensor, Tensor]:
     """Both domains as unit rows on their joint principal components.
 
     Rows are made unit, lose their joint mean, are projected on the `width` components of largest
@@ -15,15 +17,27 @@ def joint_rows(source: Tensor, target: Tensor, width: int) -> tuple[Tensor, Tens
         source: (samples, features).
         target: (samples, features).
         width: components to keep; at most as many as there are features.
+        root: take the square root of each value first, where none is negative: features that end in
+            a ReLU have few large values, and their roots are nearer to clusters of round shape.
+        centre: take away the mean of each domain before the components are found, so that none of
+            them is spent on the shift between the domains.
     """
-    rows = normalize(torch.cat([source, target]).float(), dim=1)
+    domains = [rows.float() for rows in (source, target)]
+    if root and all(bool((rows >= 0).all()) for rows in domains):
+        domains = [rows.sqrt() for rows in domains]
+    domains = [normalize(rows, dim=1) for rows in domains]
+    if centre:
+        domains = [rows - rows.mean(0) for rows in domains]
+    rows = torch.cat(domains)
     rows = rows - rows.mean(0)
     _, directions = torch.linalg.eigh((rows.mT @ rows).double())
     rows = normalize(rows @ directions[:, -width:].to(rows.dtype), dim=1)
     return rows[: len(source)], rows[len(source) :]
 
 
-def supervised_projection(rows: Tensor, labels: Tensor, classes: int, dimensions: int) -> Tensor:
+def supervised_projection(
+    rows: Tensor, labels: Tensor, classes: int, dimensions: int, *, weighted: bool = False
+) -> Tensor:
     """The map of supervised locality preserving projection, (features, dimensions).
 
     The columns are the generalised eigenvectors v of (A, B) of largest eigenvalue, v^T B v = 1,
@@ -36,6 +50,9 @@ def supervised_projection(rows: Tensor, labels: Tensor, classes: int, dimensions
         labels: (samples,).
         classes: how many classes there are.
         dimensions: columns to keep; at most as many as there are features.
+        weighted: multiply each column by sqrt(1 - 1/eigenvalue), the root of the share of its
+            variance that lies between classes, so that directions which tell no classes apart do
+            not count.
     """
     sizes = torch.bincount(labels, minlength=classes).to(rows.dtype)
     total = ((rows * sizes[labels][:, None]).mT @ rows).double()
@@ -44,8 +61,10 @@ def supervised_projection(rows: Tensor, labels: Tensor, classes: int, dimensions
     within = torch.linalg.cholesky(total - sums.mT @ sums + identity)
     solve = torch.linalg.solve_triangular
     whitened = solve(within, solve(within, total, upper=False).mT, upper=False)
-    _, vectors = torch.linalg.eigh((whitened + whitened.mT) / 2)
+    values, vectors = torch.linalg.eigh((whitened + whitened.mT) / 2)
     projection: Tensor = solve(within.mT, vectors[:, -dimensions:], upper=True)
+    if weighted:
+        projection = projection * (1.0 - 1.0 / values[-dimensions:]).clamp_min(1e-6).sqrt()
     return projection.to(rows.dtype)
 
 

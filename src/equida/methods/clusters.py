@@ -14,9 +14,10 @@ class ClustersConfig:
     trade_off: float = search(1.0, 0.3, 3.0, log=True)
     """Weight of the target's cross-entropy against that of the source."""
     components: int = search(512, 64, 1024, minimum=1)
-    """Joint principal components of the features that are used."""
+    """The most joint principal components of the features that are used; at most 16 a class."""
     dimensions: int = search(128, 16, 256, minimum=1)
-    """Dimensions of the subspace in which target samples are labelled."""
+    """The most dimensions of the subspace in which target samples are labelled; at most 4 a
+    class."""
     views: int = search(3, 1, 8, minimum=1)
     """How many random choices of the components are looked at; their labels are averaged."""
     share: float = search(0.8, 0.5, 1.0, minimum=0.01, maximum=1.0)
@@ -38,6 +39,11 @@ class Clusters(Distilled):
 
     def prepare(self, rows: TaskRows) -> dict[str, Tensor]:
         config = self.config
-        rule = ClusterRule(config.components, config.dimensions, config.views, config.share)
+        rule = ClusterRule(
+            components=config.components,
+            dimensions=config.dimensions,
+            views=config.views,
+            share=config.share,
+        )
         found = cluster_labels(rows.source, rows.labels, rows.target, self.classes, rows.seed, rule)
         return {"labels": found}

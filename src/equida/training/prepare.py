@@ -73,4 +73,11 @@ def _rows(domain: Domain, built: Built) -> Tensor:
             f"method {built.config.method!r} looks at all samples as rows before the training, and"
             f" {domain.name} has images; compute features once (--features), or choose another"
         )
-    return domain.rows(np.arange(len(domain))).flatten(1)
+    rows = domain.rows(np.arange(len(domain))).flatten(1)
+    bad = (~rows.isfinite().all(1)).nonzero()[:, 0].tolist()
+    if bad:
+        raise InputError(
+            f"{domain.identity(bad[0])} of {domain.name} has a value that is not finite; method"
+            f" {built.config.method!r} looks at all rows, so remove or mend it ({len(bad)} in all)"
+        )
+    return rows
