@@ -281,6 +281,12 @@ def test_what_a_validator_likes_is_kept(run: Run, tmp_path: Path) -> None:
     assert float(accuracy) == pytest.approx(best["accuracy"])
 
 
+@pytest.mark.parametrize("keep", ["source_accuracy", "cluster_agreement", "dev"])
+def test_without_source_data_no_validator_that_needs_them_chooses(keep: str) -> None:
+    with pytest.raises(InputError, match=f"keep is '{keep}', but there are no source data"):
+        RunConfig("nsm", Recipe(keep=keep), from_run="run").check()
+
+
 @pytest.mark.parametrize("keep", ["accuracy", "oracle", "best"])
 def test_only_validators_select(keep: str, run: Run) -> None:
     with pytest.raises(InputError, match=f"keep is '{keep}'; it must be one of last, source_acc"):
@@ -494,7 +500,8 @@ def test_a_finished_run_is_adapted_without_source_or_the_method_is_refused(
 ) -> None:
     before = run("source_only", iterations=2, folder=tmp_path)
     config = dataclasses.replace(before.built.config, method=method, from_run=str(tmp_path))
-    if method in {"dan", "dann", "jan", "cdan", "safn", "symnets", "mcd", "mdd", "source_only"}:
+    with_source = {"dan", "dann", "jan", "cdan", "safn", "symnets", "mcd", "mdd", "source_only"}
+    if method in with_source | {"spl", "clusters"}:
         with pytest.raises(InputError, match=f"method '{method}' needs source data"):
             train(config, task, fabric=fabric)
         return

@@ -108,7 +108,8 @@ class RunConfig:
         if kept not in ("last", *VALIDATORS):
             known = ", ".join(("last", *VALIDATORS))
             raise InputError(f"keep is {kept!r}; it must be one of {known}")
-        if self.from_run and kept != "last" and "source" in VALIDATORS[kept].needs:
+        needs = set() if kept == "last" else set(VALIDATORS[kept].needs)
+        if self.from_run and {"source", "cluster_labels"} & needs:
             raise InputError(f"keep is {kept!r}, but there are no source data; use another")
         if self.from_run and not all(METHODS[part].method.source_free for part in parts):
             raise InputError(
