@@ -9,7 +9,7 @@ import pytest
 import equida
 from equida.cli import main
 from equida.data import ArrayDomain, array_domain
-from equida.data.shares import checked_shares, read_shares, subsampled
+from equida.data.shares import checked_shares, subsampled
 from equida.errors import InputError
 
 FLAG = "--target-shares"
@@ -46,6 +46,8 @@ def test_given_shares_take_as_many_samples_as_there_are() -> None:
     shares = json.dumps({"class0": 0.5, "Class2": 0.25, "class1": 0.25})
     cut = subsampled(domain([40, 30, 10, 9]), shares, "target")
     assert cut.class_counts().tolist() == [20, 10, 10, 0]
+    ordered = subsampled(domain([40, 30, 10, 9]), "[0.5, 0.25, 0.25, 0.0]", "target")
+    assert ordered.class_counts().tolist() == [20, 10, 10, 0]
 
 
 def test_the_choice_is_the_same_each_time_and_another_for_seed_role_and_domain() -> None:
@@ -67,7 +69,6 @@ def test_the_choice_is_the_same_each_time_and_another_for_seed_role_and_domain()
 def test_one_spelling_of_a_protocol_and_shares_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "shares.txt"
     file.write_text("# counts\nring binder 3\n\nmug 1\n")
-    assert read_shares(file) == {"ring binder": 0.75, "mug": 0.25}
     stored = checked_shares(str(file), FLAG)
     assert json.loads(stored) == {"ring binder": 0.75, "mug": 0.25}
     assert checked_shares(stored, FLAG) == stored
@@ -78,7 +79,7 @@ def test_one_spelling_of_a_protocol_and_shares_from_a_file(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ["tail:30", "long-tail", "long-tail:0.5", "long-tail:nan", "classes:1.5", "classes:0",
+    ["tail:30", "long-tail", "long-tail:0.5", "long-tail:nan", "classes:1.5", "classes:0", "classes:inf",
      "classes:3:-1", "long-tail:30:x", "{", '{"mug": -1}', '{"mug": 0}'],
 )  # fmt: skip
 def test_a_protocol_that_there_is_not(text: str) -> None:
@@ -86,18 +87,13 @@ def test_a_protocol_that_there_is_not(text: str) -> None:
         checked_shares(text, FLAG)
 
 
-@pytest.mark.parametrize("line", ["mug", "mug -1", "mug x", "mug 1\nmug 2", "mug inf", "mug 0"])
-def test_a_file_of_shares_that_cannot_be_meant(tmp_path: Path, line: str) -> None:
-    (tmp_path / "shares.txt").write_text(f"pen 0\n{line}\n")
-    with pytest.raises(InputError, match=r"shares\.txt"):
-        read_shares(tmp_path / "shares.txt")
-
-
 def test_shares_that_the_domain_cannot_have() -> None:
     with pytest.raises(InputError, match="has samples of 2 classes; 3 of them"):
         subsampled(domain([4, 5, 0]), "classes:3", "target")
     with pytest.raises(InputError, match=r"no sample of 'class2', whose share is to be 0\.5"):
         subsampled(domain([4, 5, 0]), '{"class0": 0.5, "class2": 0.5}', "target")
+    with pytest.raises(InputError, match="has 3 classes; 2 shares are given"):
+        subsampled(domain([4, 5, 0]), "[0.5, 0.5]", "target")
     with pytest.raises(InputError, match="did you mean 'class0'"):
         subsampled(domain([4, 5, 0]), '{"clas0": 1.0}', "target")
     unlabelled = array_domain(np.zeros((3, 2)), name="W")

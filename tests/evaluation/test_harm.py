@@ -33,6 +33,7 @@ def test_sizes_were_levelled_on_a_target_that_looks_imbalanced(
 def test_a_collapse_is_sure_and_leaves_classes_out() -> None:
     collapsed = predictions([100, 0, 0, 0])
     assert check_harm(EVEN, collapsed, 0.0).collapsed
+    assert not check_harm(EVEN, collapsed, 0.3).collapsed  # there may be no other classes
     assert not check_harm(EVEN, predictions([100, 0, 0, 0], sure=0.5), 0.0).collapsed
     assert not check_harm(collapsed, collapsed, 0.0).collapsed
     assert not check_harm(UNEVEN, EVEN, 0.0).collapsed

@@ -21,7 +21,7 @@ from equida.data.images import is_image_name
 from equida.data.layouts import choice_files, find_choices, find_folder, find_list
 from equida.data.lists import image_list, listed_samples
 from equida.data.own import OwnBenchmark, OwnDomain
-from equida.data.shares import Role, shares_title, subsampled
+from equida.data.shares import Role, protocol_title, subsampled
 from equida.data.task import ClassRule, Task, make_task, of_classes, present_classes
 from equida.data.walk import FolderTree, existing
 from equida.errors import InputError
@@ -68,7 +68,7 @@ class DataSpec:
         'target long-tail:30'
         """
         pairs = (("source", self.source_shares), ("target", self.target_shares))
-        return ", ".join(f"{role} {shares_title(text)}" for role, text in pairs if text)
+        return ", ".join(f"{role} {protocol_title(text)}" for role, text in pairs if text)
 
     @property
     def data_set(self) -> Benchmark | None:

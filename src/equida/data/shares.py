@@ -11,17 +11,17 @@ A third part, as in `long-tail:30:7`, is the seed of the subsampling (0 without 
 the protocol and not the seed of the run: every method and every run see the same samples.
 """
 
-import hashlib
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from equida.class_shares import is_shares, shares_text, shares_title
 from equida.data.classes import match_classes
 from equida.data.domain import DomainT
 from equida.errors import InputError
@@ -30,7 +30,7 @@ Role = Literal["source", "target"]
 
 
 def checked_shares(text: str, flag: str) -> str:
-    """A protocol in its one spelling; the shares in a file become part of it, as JSON.
+    """A protocol in its one spelling; the shares in a file become part of it (see `class_shares`).
 
     Args:
         text: what the user has given; "" asks for nothing.
@@ -39,24 +39,22 @@ def checked_shares(text: str, flag: str) -> str:
     >>> checked_shares("long-tail:30.0:0", "--target-shares")
     'long-tail:30'
     """
-    if not text:
-        return text
-    if text.startswith("{"):
-        return json.dumps(_scaled(_parsed(text, flag), flag))
     kind, _, rest = text.partition(":")
-    if kind not in ("long-tail", "classes"):
-        if not Path(text).expanduser().is_file():
+    if not text or kind not in ("long-tail", "classes"):
+        known = not text or is_shares(text) or "," in text or Path(text).expanduser().is_file()
+        if not known:
             raise InputError(
                 f"{flag} is {text!r}; expected long-tail:30, classes:15, or a file with a class and"
                 " its share on each line"
             )
-        return json.dumps(read_shares(Path(text).expanduser()))
+        return shares_text(text, flag) if text else ""
     number, _, seed = rest.partition(":")
     try:
         value, drawn = float(number), int(seed or "0")
     except ValueError:
         value, drawn = math.nan, 0
-    if kind == "classes" and not (value >= 1 and value == int(value) and drawn >= 0):
+    whole = 1 <= value < math.inf and value == int(value)
+    if kind == "classes" and not (whole and drawn >= 0):
         raise InputError(f"{flag} is {text!r}; expected how many classes, such as classes:15")
     if not (1 <= value < math.inf and drawn >= 0):
         raise InputError(
@@ -66,63 +64,13 @@ def checked_shares(text: str, flag: str) -> str:
     return f"{kind}:{value:g}" + (f":{drawn}" if drawn else "")
 
 
-def read_shares(file: Path) -> dict[str, float]:
-    """Class shares from a text file, one `class share` on each line, scaled to a sum of 1.
+def protocol_title(text: str) -> str:
+    """A protocol as titles name it; shares by their digest.
 
-    Counts do as well as shares. A class that is not named has no share. Lines that begin with "#"
-    are passed over.
-    """
-    shares: dict[str, float] = {}
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read as text: {error}") from None
-    for number, line in enumerate(map(str.strip, lines), 1):
-        if not line or line.startswith("#"):
-            continue
-        name, *last = line.rsplit(None, 1)
-        try:
-            share = float(last[0])
-        except (IndexError, ValueError):
-            share = math.nan
-        if not 0 <= share < math.inf or name in shares:
-            twice = " once" if name in shares else ""
-            raise InputError(
-                f"{file}:{number}: read {line!r}; expected a class{twice} and its share, at least 0"
-            )
-        shares[name] = share
-    return _scaled(shares, str(file))
-
-
-def _parsed(text: str, flag: str) -> dict[str, float]:
-    """The shares in a JSON text, as a run's record has them."""
-    try:
-        shares = {str(name): float(share) for name, share in json.loads(text).items()}
-    except (ValueError, TypeError):
-        shares = {"": math.nan}
-    if not all(0 <= share < math.inf for share in shares.values()):
-        raise InputError(f'{flag} is {text!r}; expected shares such as {{"mug": 0.7, "pen": 0.3}}')
-    return shares
-
-
-def _scaled(shares: Mapping[str, float], origin: str) -> dict[str, float]:
-    total = sum(shares.values())
-    if not total:
-        raise InputError(f"{origin} has no share above 0; expected classes and their shares")
-    # Shares that have been scaled before must not change in their last digits.
-    scale = 1.0 if math.isclose(total, 1.0, rel_tol=1e-9) else total
-    return {name: share / scale for name, share in shares.items()}
-
-
-def shares_title(text: str) -> str:
-    """A protocol as titles name it; shares from a file by their digest.
-
-    >>> shares_title("long-tail:30"), shares_title('{"mug": 1.0}')
+    >>> protocol_title("long-tail:30"), protocol_title('{"mug": 1.0}')
     ('long-tail:30', 'shares 8749451a')
     """
-    if text.startswith("{"):
-        return f"shares {hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return text
+    return shares_title(text) if is_shares(text) else text
 
 
 def subsampled(domain: DomainT, text: str, role: Role) -> DomainT:
@@ -138,7 +86,7 @@ def subsampled(domain: DomainT, text: str, role: Role) -> DomainT:
     flag = f"--{role}-shares"
     if domain.labels is None:
         raise InputError(
-            f"{flag} {shares_title(text)} needs labels to choose samples by, but {role}"
+            f"{flag} {protocol_title(text)} needs labels to choose samples by, but {role}"
             f" {domain.name} has none; leave it out"
         )
     # Not the domain's place, which may change: its name.
@@ -153,7 +101,7 @@ def subsampled(domain: DomainT, text: str, role: Role) -> DomainT:
 
 
 def _seed(text: str) -> int:
-    parts = [] if text.startswith("{") else text.split(":")
+    parts = [] if is_shares(text) else text.split(":")
     return int(parts[2]) if len(parts) == 3 else 0
 
 
@@ -165,7 +113,7 @@ def _sizes(
     origin: str,
 ) -> NDArray[np.int64]:
     """How many samples each class is to have."""
-    if text.startswith("{"):
+    if is_shares(text):
         return _sizes_of(json.loads(text), classes, counts, origin)
     kind, number = text.split(":")[:2]
     present = generator.permutation(np.flatnonzero(counts))
@@ -185,10 +133,18 @@ def _sizes(
 
 
 def _sizes_of(
-    shares: Mapping[str, float], classes: Sequence[str], counts: NDArray[np.int64], origin: str
+    shares: dict[str, float] | list[float],
+    classes: Sequence[str],
+    counts: NDArray[np.int64],
+    origin: str,
 ) -> NDArray[np.int64]:
     wanted = np.zeros(len(classes))
-    wanted[match_classes(list(shares), classes, origin)] = list(shares.values())
+    if isinstance(shares, dict):
+        wanted[match_classes(list(shares), classes, origin)] = list(shares.values())
+    elif len(shares) == len(classes):
+        wanted[:] = shares
+    else:
+        raise InputError(f"{origin} has {len(classes)} classes; {len(shares)} shares are given")
     asked = np.flatnonzero(wanted)
     if len(empty := asked[counts[asked] == 0]):
         raise InputError(

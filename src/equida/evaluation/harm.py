@@ -18,9 +18,9 @@ RISE = 0.03
 """By how much equity may rise above that of source only on a target that looks imbalanced."""
 MOVED = 0.25
 """The share of samples that may be given another class than by source only."""
-COLLAPSED_EQUITY, SURE = 0.2, 0.95
-"""Below the first in equity and above the second in discriminability, predictions have collapsed
-into some of the classes."""
+FALL, SURE = 0.1, 0.95
+"""Where equity falls by more than the first below that of source only while discriminability is
+above the second, predictions have collapsed, unless the target looks imbalanced itself."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class HarmCheck:
     levelled: bool
     """Whether class sizes were made more equal although the target looks imbalanced."""
     collapsed: bool
-    """Whether the predictions are sure and leave out classes that source only predicts."""
+    """Whether the predictions are sure and leave out classes that source only predicts, on a target
+    that does not look imbalanced."""
     source_only: Mapping[str, float]
     """Equity, discriminability and label-free scores of source only."""
     adapted: Mapping[str, float]
@@ -59,11 +60,12 @@ def check_harm(source_only: Tensor, adapted: Tensor, imbalance: float) -> HarmCh
     True
     """
     before, after = (measure(Evaluated(DomainPredictions(each))) for each in (source_only, adapted))
-    fallen = after["equity"] < min(COLLAPSED_EQUITY, before["equity"] - RISE)
+    imbalanced = imbalance > IMBALANCED
+    fallen = after["equity"] < before["equity"] - FALL
     return HarmCheck(
         moved=float((source_only.argmax(1) != adapted.argmax(1)).float().mean()),
-        levelled=imbalance > IMBALANCED and after["equity"] - before["equity"] > RISE,
-        collapsed=fallen and after["discriminability"] > SURE,
+        levelled=imbalanced and after["equity"] - before["equity"] > RISE,
+        collapsed=not imbalanced and fallen and after["discriminability"] > SURE,
         source_only=before,
         adapted=after,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equida.evaluation.harm import COLLAPSED_EQUITY, IMBALANCED, MOVED
+from equida.evaluation.harm import IMBALANCED, MOVED
 
 SKEWED = 0.2
 """Above this distance of predicted shares from equal ones, predictions are skewed."""
@@ -60,8 +60,8 @@ def _harm_remarks(result: Mapping[str, Any]) -> list[str]:
         )
     if harm["collapsed"]:
         remarks.append(
-            f"adaptation may have hurt: predictions are sure, but equity fell to"
-            f" {after['equity']:.2f} (below {COLLAPSED_EQUITY}): some classes are left out"
+            f"adaptation may have hurt: predictions are sure, but equity fell from"
+            f" {before['equity']:.2f} (source only) to {after['equity']:.2f}: classes are left out"
         )
     if harm["moved"] > MOVED:
         remarks.append(
