@@ -79,8 +79,8 @@ def test_one_spelling_of_a_protocol_and_shares_from_a_file(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ["tail:30", "long-tail", "long-tail:0.5", "long-tail:nan", "classes:1.5", "classes:0", "classes:inf",
-     "classes:3:-1", "long-tail:30:x", "{", '{"mug": -1}', '{"mug": 0}'],
+    ["tail:30", "long-tail", "long-tail:0.5", "long-tail:nan", "classes:1.5", "classes:0",
+     "classes:inf", "classes:3:-1", "long-tail:30:x", "{", '{"mug": -1}', '{"mug": 0}'],
 )  # fmt: skip
 def test_a_protocol_that_there_is_not(text: str) -> None:
     with pytest.raises(InputError, match="--target-shares"):
