@@ -16,7 +16,7 @@ class IMConfig:
     prior: str = prior_field()
     """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
     without its labels), a share for each class, a file, or oracle (uses target labels)."""
-    prior_strength: float = search(0.75, 0.0, 1.0, maximum=1.0)
+    prior_strength: float = search(0.5, 0.0, 1.0, maximum=1.0)
     """How far to move from uniform shares to `prior`; an estimate is used as it is."""
 
 
