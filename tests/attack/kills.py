@@ -17,10 +17,10 @@ def killed_ranks(case: Case) -> Outcome:
     rows = ("-s", f"{case.data}/toy.npz:a", "-t", f"{case.data}/toy.npz:b", "--batch-size", 8)
     flags = (*rows, "--bottleneck", 4, "--devices", 2, "--accelerator", "cpu", "--quiet")
     out = case.folder / "run"
-    command = ["adapt", *flags, "--iterations", 400, "--evaluate-every", 20, "--out", out]
+    command = ["adapt", *flags, "--iterations", 100, "--evaluate-every", 5, "--out", out]
     what = "one of two processes of a run"
     try:
-        with Process(equida(*command)) as process:
+        with Process(equida(*command), limit=240) as process:
             # The processes of the run, behind one that watches over shared resources.
             process.wait_until(lambda: len(children(process.pid)) == 3, "three processes")
             if case.random.random() < 0.8:
@@ -37,7 +37,7 @@ def killed_ranks(case: Case) -> Outcome:
         first = Outcome("wrong", first.detail)
     if left:
         first = Outcome("wrong", f"{first.detail}\nleft behind: {left}")
-    return worst([first, case.command(*command, codes=(0,), limit=120)])
+    return worst([first, case.command(*command, codes=(0,), limit=240)])
 
 
 @family("killed workers", quick=0, long=25)
