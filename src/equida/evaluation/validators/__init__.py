@@ -14,6 +14,7 @@ from equida.evaluation.validators import (  # noqa: F401
 # isort: on
 
 from equida.evaluation.validators.base import (
+    DEFAULT_VALIDATOR,
     VALIDATORS,
     Need,
     Score,
@@ -24,4 +25,4 @@ from equida.evaluation.validators.base import (
 
 add_plugins()
 
-__all__ = ["VALIDATORS", "Need", "Score", "Validator", "validator"]
+__all__ = ["DEFAULT_VALIDATOR", "VALIDATORS", "Need", "Score", "Validator", "validator"]

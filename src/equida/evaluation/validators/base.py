@@ -65,6 +65,9 @@ class Validator:
 
 
 VALIDATORS: Registry[Validator] = Registry("validator")
+DEFAULT_VALIDATOR = "knn_balance"
+"""What chooses between settings and methods where nobody says otherwise: docs/validators.md has the
+table that supports it."""
 
 
 def validator(
