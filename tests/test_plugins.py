@@ -21,7 +21,7 @@ from equida.methods import METHODS, Method, build, method_name
 from equida.training.config import RunConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE = 120.0
+PATIENCE = 300.0
 MINE = '''
 from dataclasses import dataclass
 from torch import nn
