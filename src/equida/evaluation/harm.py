@@ -16,8 +16,6 @@ IMBALANCED = 0.10
 """Above this imbalance W, a target does not look balanced."""
 RISE = 0.03
 """By how much equity may rise above that of source only on a target that looks imbalanced."""
-MOVED = 0.25
-"""The share of samples that may be given another class than by source only."""
 FALL, SURE = 0.1, 0.95
 """Where equity falls by more than the first below that of source only while discriminability is
 above the second, predictions have collapsed, unless the target looks imbalanced itself."""
@@ -28,7 +26,8 @@ class HarmCheck:
     """A run beside a classifier that knows the source alone, on the same target samples."""
 
     moved: float
-    """The share of samples that are given another class."""
+    """The share of samples that are given another class. It is no sign of harm: on hard tasks four
+    in ten move, and most of them to the right class."""
     levelled: bool
     """Whether class sizes were made more equal although the target looks imbalanced."""
     collapsed: bool
@@ -42,7 +41,7 @@ class HarmCheck:
     @property
     def suspicious(self) -> bool:
         """Whether anything speaks for harm."""
-        return self.levelled or self.collapsed or self.moved > MOVED
+        return self.levelled or self.collapsed
 
 
 def check_harm(source_only: Tensor, adapted: Tensor, imbalance: float) -> HarmCheck:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equida.evaluation.harm import IMBALANCED, MOVED
+from equida.evaluation.harm import IMBALANCED
 
 SKEWED = 0.2
 """Above this distance of predicted shares from equal ones, predictions are skewed."""
@@ -62,11 +62,6 @@ def _harm_remarks(result: Mapping[str, Any]) -> list[str]:
         remarks.append(
             f"adaptation may have hurt: predictions are sure, but equity fell from"
             f" {before['equity']:.2f} (source only) to {after['equity']:.2f}: classes are left out"
-        )
-    if harm["moved"] > MOVED:
-        remarks.append(
-            f"adaptation may have hurt: {100 * harm['moved']:.0f} % of the target have another"
-            " class than with source only; look at some of them"
         )
     return remarks
 
