@@ -75,10 +75,11 @@ def adapted(arrays: dict[str, Any], **options: Any) -> Run:
 
 
 def test_the_keywords_are_the_flags() -> None:
-    """But for progress (--quiet) and for the parameters, which are flags of their own."""
+    """But for progress (--quiet), cache (--no-cache) and parameters, which are flags themselves."""
     given = set(inspect.signature(equida.adapt).parameters)
-    flags = {name.rstrip("_") for name in Arguments.__dataclass_fields__} - {"quiet", "from"}
-    assert given == flags | {"from_run", "method_params", "recipe_params", "progress"}
+    others = {"quiet", "from", "no_cache"}
+    flags = {name.rstrip("_") for name in Arguments.__dataclass_fields__} - others
+    assert given == flags | {"from_run", "method_params", "recipe_params", "progress", "cache"}
     kinds = {p.kind for p in inspect.signature(equida.adapt).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD not in kinds
 
@@ -236,7 +237,7 @@ def test_the_random_numbers_of_the_caller_go_on(arrays: dict[str, Any]) -> None:
         ({"recipe_params": {"speed": 1}}, "recipe has no field 'speed'"),
         ({"weights": "nowhere.pth"}, "--weights nowhere.pth does not exist"),
         ({"dataset": "office31"}, "leave them out with data in memory"),
-        ({"backbone": "resnet50"}, "rows are features already"),
+        ({"backbone": "resnet50"}, "--backbone has no effect"),
         ({"from_run": "nowhere"}, "nowhere is not a run folder"),
     ],
 )
