@@ -4,7 +4,7 @@ import difflib
 import unicodedata
 from collections.abc import Sequence
 
-from equida.errors import InputError, printable
+from equida.errors import InputError
 
 
 def composed(name: str) -> str:
@@ -25,8 +25,7 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
     """Refuse a class list in which two classes have the same name, or nearly the same.
 
     Domains are matched by class name without regard to case, so that such classes would be mixed
-    up. Names without a visible character, and those with characters that a terminal obeys, are
-    refused too.
+    up. Names without a visible character, and those with control characters, are refused too.
 
     Args:
         names: the class list.
@@ -39,8 +38,7 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
     seen: dict[str, str] = {}
     for name in names:
         key = class_key(name)
-        # Half a surrogate pair stands for a byte of a folder's name that is not text.
-        if not name.strip() or printable(_as_text(name)) != _as_text(name):
+        if not name.strip() or any(unicodedata.category(letter) == "Cc" for letter in name):
             raise InputError(
                 f"{origin}: class {name!r} has no visible name, or control characters in it; rename"
                 " it"
@@ -56,10 +54,6 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
                 f"{origin}: classes {seen[key]!r} and {name!r} differ only in {what}; merge or"
                 " rename one"
             )
-
-
-def _as_text(name: str) -> str:
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def match_classes(found: Sequence[str], classes: Sequence[str], origin: str) -> list[int]:
