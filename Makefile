@@ -10,7 +10,7 @@ CONSTRAINTS ?= -c constraints.txt
 .PHONY: help install demo test test-fast attack test-oldest docs wheel lint type fmt bench clean
 
 help:
-	@echo "make demo    eleven methods on handwritten digits, the table and the page; no download"
+	@echo "make demo    five methods on handwritten digits, the table and the page; no download"
 	@echo "make test    every test, doctests included"
 	@echo "make attack  thousands of damaged files, signals and kills, counted; about half an hour"
 	@echo "make test-fast    what one change needs: no process, no browser, under 90 seconds"
@@ -35,17 +35,21 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP)
-	@$(BIN)/equida bench digits --methods all --seeds 1 --measures --out demo/runs
+	@$(BIN)/equida bench digits --methods source_only,max_square,bnm,cwsm,nsm --seeds 5 \
+	  --measures --out demo/runs
 	@$(BIN)/equida report demo/runs --title "MNIST and UCI digits" --out demo/report.html
 
+# In as many processes as there are cores, up to four: each loads torch.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4))')
+
 test: $(STAMP)
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n $(JOBS)
 
 attack: $(STAMP)
 	@$(BIN)/python -m tests.attack
 
 test-fast: $(STAMP)
-	@$(BIN)/python -m pytest -q --fast
+	@$(BIN)/python -m pytest -q -n $(JOBS) --fast
 
 # torch and torchvision stay those of constraints.txt: older ones bring CUDA to every machine.
 test-oldest:

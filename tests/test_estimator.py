@@ -253,7 +253,7 @@ def test_fitting_writes_no_file(
         ({"method_params": "r"}, {}, "method_params is 'r'; it must be a dictionary"),
         ({"iterations": 9.5}, {}, "iterations is 9.5; it must be a whole number"),
         ({"dropout": None}, {}, "dropout is None; it must be a number"),
-        ({"iterations": 0}, {}, "iterations is 0; it must be a whole number from 1 to 1e+09"),
+        ({"iterations": 0}, {}, r"iterations is 0; it must be a whole number from 1 to 1e\+09"),
         ({"device": "gpu0"}, {}, "device is 'gpu0'; it must be one of auto, cpu, cuda, mps"),
         ({}, {"sample_domain": np.ones(60)}, "sample_domain has no target rows"),
         ({}, {"sample_domain": -np.ones(60)}, "sample_domain has no source rows"),

@@ -45,4 +45,4 @@ def test_a_notebook_shows_progress_and_results(tmp_path: Path) -> None:
     assert "accuracy" in shown[-1]
     assert "equity" in curves[-1]["data"]["text/html"]
     assert "<caption>Accuracy (%) on Digits" in bench[-1]["data"]["text/html"]
-    assert "nowhere does not exist" in mistake[-1]["text"]
+    assert "clipart does not exist" in mistake[-1]["text"]

@@ -171,6 +171,8 @@ def value_for(spec: FieldSpec) -> tuple[list[str], Any]:
     """Something to type for the flag of a field, and what it must become."""
     if spec.choices:
         return [spec.choices[-1]], spec.choices[-1]
+    if spec.name == "prior":
+        return ["estimate"], "estimate"
     kinds: dict[type, tuple[list[str], Any]] = {
         bool: (["no"], False),
         int: (["7"], 7),
@@ -270,16 +272,16 @@ def test_mistakes_are_one_line(
         (["--devices", "5"], "cannot share batches of 36 equally"),
         (["--devices", "2", "--batch-size", "2"], "each of 2 processes would have one sample"),
         (["--seed", "99999999999999999999"], "it must be from 0 to 2^63 - 1"),
-        (["--bottleneck", "100000000000000"], "not enough memory for"),
+        (["--bottleneck", "100000000000000"], "it must be a whole number from 0 to 1e+06"),
         (["--holdout", "0.99"], "holdout is 0.99, which leaves nothing of a"),
-        (["--freeze", "layer1"], "no backbone parameter starts; there is no backbone"),
+        (["--freeze", "layer1"], "--freeze has no effect"),
         (["--weights", "nowhere.pth"], "--weights nowhere.pth does not exist"),
         (["--data", "nowhere"], "say which one with -d"),
         (["--precision", "16"], "16-mixed, 64-true"),
         (["--accelerator", "abacus"], "abacus"),
         (["--accelerator", "gpu"], "gpu at precision 32-true is not possible here"),
         (["--precision", "16-mixed", "--accelerator", "cpu"], "is 'bf16-mixed' on this cpu"),
-        (["--backbone", "resnet50"], "rows are features already"),
+        (["--backbone", "resnet50"], "--backbone has no effect"),
         (["--recipe", "papper"], "did you mean 'paper'?"),
     ],
 )

@@ -236,7 +236,7 @@ def test_a_killed_grid_goes_on_where_it_was(
         (["--methods", "nms"], "did you mean 'nsm'"),
         (["--methods", "NSM"], "did you mean 'nsm'"),
         (["--format", "html"], "--format is 'html'; it must be one of rich, md, tex, csv, json"),
-        (["--backbone", "resnet50"], "holds features; leave it out"),
+        (["--backbone", "resnet50"], "--backbone has no effect"),
         (["--tasks", "A2X"], "no task 'A2X'"),
         (["--select", "best"], "--select is 'best'"),
         (["--sweep", "q=1"], "--sweep q"),

@@ -18,6 +18,7 @@ EXTRAS = {
     "cluster": ("joblib", "dask", "distributed"),
     "export": ("onnx", "onnxscript", "onnxruntime"),
     "tensorboard": ("tensorboard",),
+    "transformers": ("transformers",),
 }
 REQUIRED = (
     "torch", "numpy", "safetensors", "scikit-learn", "lightning-fabric", "tyro", "rich",
