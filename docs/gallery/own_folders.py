@@ -53,7 +53,7 @@ print(predicted.to_frame().head())
 figure, axes = plt.subplots(2, 8, figsize=(10, 3), layout="constrained")
 rows = predicted.to_frame().iloc[::5]
 for ax, (_, row) in zip(axes.flat, rows.iterrows(), strict=False):
-    ax.imshow(Image.open(row["path"]), cmap="gray")
+    ax.imshow(Image.open(row["image"]), cmap="gray")
     ax.set_title(f"{row['label']} ({row['confidence']:.0%})", fontsize=9)
     ax.axis("off")
 plt.show()

@@ -18,7 +18,6 @@ def disk(case: Case) -> Outcome:
         "report": (["report", runs(), "--out", out / "page.html", "--maps", 0], 4000),
         "export": (["export", runs() / "alone", "--no-onnx", "--out", out], 8),
         "bench": ([*bench(out), "--methods", "nsm,bnm"], 8),
-        "predict": (["predict", runs() / "alone", case.data / "toy.npz", "-o", out / "p.csv"], 8),
     }
     name = [*commands][case.number % len(commands)]
     command, kilobytes = commands[name]
