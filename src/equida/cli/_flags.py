@@ -124,6 +124,16 @@ def with_flags(base: type, argv: Sequence[str]) -> type:
     return made
 
 
+def with_recipe_flags(base: type) -> type:
+    """The verb's dataclass with the flags of the recipe."""
+    training = recipe_flags()
+    kind: Any = Annotated[training, tyro.conf.OmitArgPrefixes]
+    field = ("training", kind, dataclasses.field(default_factory=training))
+    made = dataclasses.make_dataclass(base.__name__, [field], bases=(base,))
+    made.__doc__ = base.__doc__
+    return made
+
+
 def _group(title: str, about: str, name: str, factory: type) -> tuple[str, Any, Any]:
     """A field of a verb's dataclass whose own fields the help shows under a title."""
     kind: Any = Annotated[factory, tyro.conf.OmitArgPrefixes]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, listed, overrides, recipe_flags
+from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, listed, overrides, with_recipe_flags
 from equida.data.benchmarks import BENCHMARKS, benchmark
 
 if TYPE_CHECKING:
@@ -97,20 +97,7 @@ class Arguments:
 
 def arguments_for(argv: Sequence[str]) -> type:
     """The flags above and those of the recipe."""
-    training = recipe_flags()
-    made = dataclasses.make_dataclass(
-        Arguments.__name__,
-        [
-            (
-                "training",
-                Annotated[training, tyro.conf.OmitArgPrefixes],
-                dataclasses.field(default_factory=training),
-            )
-        ],
-        bases=(Arguments,),
-    )
-    made.__doc__ = Arguments.__doc__
-    return made
+    return with_recipe_flags(Arguments)
 
 
 def request_of(arguments: Any) -> "BenchRequest":

@@ -1,6 +1,5 @@
 """`equida compare`: which method suits two domains of your own."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, overrides, recipe_flags
+from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, overrides, with_recipe_flags
 
 
 @dataclass
@@ -60,20 +59,7 @@ class Arguments:
 
 def arguments_for(argv: Sequence[str]) -> type:
     """The flags above and those of the recipe."""
-    training = recipe_flags()
-    made = dataclasses.make_dataclass(
-        Arguments.__name__,
-        [
-            (
-                "training",
-                Annotated[training, tyro.conf.OmitArgPrefixes],
-                dataclasses.field(default_factory=training),
-            )
-        ],
-        bases=(Arguments,),
-    )
-    made.__doc__ = Arguments.__doc__
-    return made
+    return with_recipe_flags(Arguments)
 
 
 def run(arguments: Any) -> int:
