@@ -1,5 +1,6 @@
 """The page in a real browser: it loads alone, and sorting, hovering and switching work."""
 
+import contextlib
 import itertools
 import shutil
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ from equida.report.page import write_page
 from equida.training.folder import RunFolder
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = (
@@ -47,7 +50,6 @@ class Opened:
 def browser(request: pytest.FixtureRequest) -> "Iterator[Browser]":
     if request.config.getoption("--fast"):
         pytest.skip("starts a browser, which --fast leaves out")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     if CHROMIUM is None:
         pytest.skip("needs chromium: apt-get install chromium")
     with sync_api.sync_playwright() as playwright:
@@ -112,6 +114,40 @@ def open_page(browser: "Browser", file: Path, width: int = 1280, scheme: Any = "
 def _note(opened: Opened, message: Any) -> None:
     if message.type in ("error", "warning"):
         opened.complaints.append(message.text)
+
+
+STILL = """(element) => new Promise((settled) => {
+  let seen = null, frames = 0;
+  const look = () => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    const now = [x, y, width, height].join(" ");
+    frames = now === seen ? frames + 1 : 0;
+    seen = now;
+    if (frames === 10) settled({ x: x + width / 2, y: y + height / 2 });
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
+
+def middle(element: "Locator") -> tuple[float, float]:
+    """Where an element's middle is, once the page around it has stopped moving."""
+    element.scroll_into_view_if_needed()
+    found = element.evaluate(STILL)
+    return found["x"], found["y"]
+
+
+def point_at(element: "Locator") -> str:
+    """The tip that pointing at an element shows. A plot is deaf while it draws: point again."""
+    page = element.page
+    for _ in range(30):
+        x, y = middle(element)
+        page.mouse.move(x + 40, y + 40)
+        page.mouse.move(x, y, steps=4)
+        with contextlib.suppress(sync_api.TimeoutError):
+            page.wait_for_selector("#tip:not([hidden])", timeout=1000)
+            return page.locator("#tip").inner_text()
+    pytest.fail("the page never showed its tip")
 
 
 def names(page: "Page") -> list[str]:
@@ -180,12 +216,7 @@ def test_a_run_can_be_chosen_and_its_samples_pointed_at(browser: "Browser", repo
     opened = open_page(browser, report)
     page = opened.page
     assert page.locator("#run-system option:checked").inner_text() == "NSM"
-    page.locator("#plot-map").scroll_into_view_if_needed()
-    point = page.locator("#plot-map .points path").first.bounding_box()
-    assert point is not None
-    page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
-    page.wait_for_selector("#tip:not([hidden])")
-    assert page.locator("#tip").inner_text().startswith("row ")
+    assert point_at(page.locator("#plot-map .points path").first).startswith("row ")
     assert page.locator("#tip img").count() == 1
 
     page.locator("#run-seed").select_option(label="1")
@@ -207,11 +238,11 @@ def test_a_point_leads_to_its_run_and_a_name_hides_a_system(
     page = open_page(browser, report).page
     points = page.locator("#plot-equity .points path")
     assert points.count() == 4
-    points.first.scroll_into_view_if_needed()
-    box = points.first.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    assert page.locator("#run-system option:checked").inner_text() == "Source only"
+    point_at(points.first)
+    page.mouse.click(*middle(points.first))
+    page.wait_for_function(
+        "document.querySelector('#run-system').selectedOptions[0].text === 'Source only'"
+    )
     page.locator("#legend button").first.click()
     assert points.count() == 2
     assert page.locator("#legend button").first.get_attribute("aria-pressed") == "false"
@@ -304,7 +335,7 @@ def test_the_map_enlarges_and_shows_all_again(browser: "Browser", report: Path) 
     assert page.evaluate(seen) == pytest.approx([0.23, 0.77])
     page.locator("#map-all").click()
     assert page.evaluate(seen) == whole
-    page.locator("#plot-map").scroll_into_view_if_needed()
+    middle(page.locator("#plot-map"))
     box = page.locator("#plot-map").bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.2 * box["height"])
