@@ -36,8 +36,9 @@ from equida.runs.read import Run, load_run
 from equida.runs.table import Table
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
-from equida.training.plan import AdaptRequest, Plan, Remarks, default_pair_folder, make_plan
+from equida.training.plan import Plan, make_plan
 from equida.training.processes import started_outside
+from equida.training.request import AdaptRequest, Remarks, default_pair_folder
 from equida.training.watch import watch
 
 __all__ = ["adapt", "bench", "compare", "extract_features", "load_run"]

@@ -20,7 +20,8 @@ from equida.data import (
 )
 from equida.data.classes import check_class_names, class_key, match_classes
 from equida.errors import InputError
-from equida.training.plan import AdaptRequest, Remarks, make_plan
+from equida.training.plan import make_plan
+from equida.training.request import AdaptRequest, Remarks
 
 TWINS = ["Mug", "pen", "mug"]
 

@@ -15,7 +15,7 @@ from equida.experiments.compare import CompareRequest, best_row, run_compare
 from equida.experiments.execute import Ended, Workers, do_run
 from equida.experiments.grid import PlannedRun
 from equida.runs.read import load_run
-from equida.training.plan import Remarks
+from equida.training.request import Remarks
 
 TINY: dict[str, Any] = {"iterations": 4, "evaluate_every": 2, "batch_size": 20}
 

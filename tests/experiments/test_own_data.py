@@ -14,7 +14,7 @@ from equida.experiments.run import BenchRequest, make_grid
 from equida.runs.group import group_runs
 from equida.runs.read import read_runs
 from equida.runs.table import make_table
-from equida.training.plan import Remarks
+from equida.training.request import Remarks
 
 TINY: dict[str, Any] = {"iterations": 4, "evaluate_every": 2}
 

@@ -12,7 +12,8 @@ from equida.data import array_domain, load_domain
 from equida.errors import InputError
 from equida.experiments.run import BenchRequest, make_grid, run_bench
 from equida.models.extractor import ExtractionOptions
-from equida.training.plan import AdaptRequest, Remarks, make_plan
+from equida.training.plan import make_plan
+from equida.training.request import AdaptRequest, Remarks
 
 ROWS, LABELS = np.arange(400.0).reshape(80, 5), np.arange(80) % 2
 

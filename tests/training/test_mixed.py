@@ -9,7 +9,8 @@ from PIL import Image
 
 import equida
 from equida.errors import InputError
-from equida.training.plan import AdaptRequest, Remarks, make_plan
+from equida.training.plan import make_plan
+from equida.training.request import AdaptRequest, Remarks
 
 BACKBONE = """
 import torch

@@ -15,13 +15,14 @@ from torch import nn
 import equida
 from equida import plugins
 from equida.cli import main
+from equida.data import open as data_open
 from equida.models import backbone as backbones
 from equida.models.backbone import Backbone
-from equida.training import plan as plans
 from equida.training.build import SeededBackbone
 from equida.training.estimate import estimate
-from equida.training.plan import AdaptRequest, Remarks, make_plan
+from equida.training.plan import make_plan
 from equida.training.recipe import Recipe
+from equida.training.request import AdaptRequest, Remarks
 
 NETWORK = """
 import torch
@@ -59,7 +60,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often a task was opened, and each backbone loaded."""
     counted: Counter[str] = Counter()
-    open_task, factory = vars(plans)["open_task"], backbones._from_factory
+    open_task, factory = data_open.open_task, backbones._from_factory
 
     def opened(spec: Any, *rest: Any) -> Any:
         counted[f"task {Path(spec.target).name}"] += 1
@@ -69,8 +70,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         counted[f"backbone {name}"] += 1
         return factory(name, *rest)
 
-    monkeypatch.setattr(plans, "open_task", opened)
-    monkeypatch.setattr("equida.training.launch.open_task", opened)
+    for module in ("request", "plan", "launch"):
+        monkeypatch.setattr(f"equida.training.{module}.open_task", opened)
     monkeypatch.setattr(backbones, "_from_factory", loaded)
     return counted
 

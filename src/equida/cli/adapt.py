@@ -12,7 +12,7 @@ from equida.data.benchmarks import BENCHMARKS
 
 if TYPE_CHECKING:
     from equida.runs.read import Run
-    from equida.training.plan import AdaptRequest
+    from equida.training.request import AdaptRequest
 
 
 @dataclass
@@ -106,7 +106,7 @@ def arguments_for(argv: Sequence[str]) -> type:
 
 def request_of(given: "ParsedArguments") -> "AdaptRequest":
     """What the flags ask for."""
-    from equida.training.plan import AdaptRequest
+    from equida.training.request import AdaptRequest
 
     return AdaptRequest(
         source=given.source or None,
@@ -142,7 +142,7 @@ def run(arguments: "ParsedArguments") -> int:
     """Do the run and print its result."""
     from equida.api import do_request
     from equida.progress import display_mode, say
-    from equida.training.plan import Remarks
+    from equida.training.request import Remarks
 
     remarks = Remarks(say, display_mode(not arguments.quiet), advise=True)
     done = do_request(request_of(arguments), remarks, tensorboard=arguments.tensorboard)

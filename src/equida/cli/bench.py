@@ -140,7 +140,7 @@ def run(arguments: Arguments) -> int:
     from equida.report.published import published
     from equida.runs.formats import FORMATS
     from equida.runs.terminal import print_table
-    from equida.training.plan import Remarks
+    from equida.training.request import Remarks
 
     request = dataclasses.replace(request_of(arguments), dataset=benchmark(arguments.dataset))
     remarks = Remarks(say, display_mode(not arguments.quiet), advise=True)

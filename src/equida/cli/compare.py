@@ -70,7 +70,7 @@ def run(arguments: Any) -> int:
     from equida.progress import display_mode, say
     from equida.runs.formats import FORMATS
     from equida.runs.terminal import print_table
-    from equida.training.plan import Remarks, default_pair_folder
+    from equida.training.request import Remarks, default_pair_folder
 
     given: Arguments = arguments
     out = given.out or default_pair_folder(given.source, given.target, "compare")

@@ -24,18 +24,16 @@ from equida.runs.formats import FORMATS
 from equida.runs.table import Row, Table
 from equida.training.build import row_shape
 from equida.training.folder import RunFolder
-from equida.training.plan import (
+from equida.training.plan import default_backbone
+from equida.training.recipe import default_recipe, recipe
+from equida.training.request import (
     AdaptRequest,
     Remarks,
     data_spec,
-    default_backbone,
     open_request,
     small_domains,
-    spec_origin,
-    with_features,
-    write_task_features,
 )
-from equida.training.recipe import default_recipe, recipe
+from equida.training.task_features import spec_origin, with_features, write_task_features
 
 METHODS = "source_only,nsm,cwsm,bnm,cdan"
 """What is compared where nothing is asked for."""

@@ -18,8 +18,8 @@ from equida.methods import METHODS, STANDARD, Method, method_name, split_name
 from equida.runs.entry import Entry
 from equida.runs.variant import Variant, parameter_title
 from equida.training.config import RunConfig
-from equida.training.plan import benchmark_spec
 from equida.training.recipe import recipe
+from equida.training.request import benchmark_spec
 from equida.training.trust import with_plugins
 
 

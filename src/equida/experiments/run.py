@@ -38,16 +38,10 @@ from equida.training.build import SeededBackbone
 from equida.training.effect import check_effect
 from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
-from equida.training.plan import (
-    Remarks,
-    benchmark_spec,
-    chosen_lists,
-    chosen_shares,
-    default_backbone,
-    extract_shared,
-    spec_origin,
-)
+from equida.training.plan import default_backbone
 from equida.training.recipe import default_recipe, recipe
+from equida.training.request import Remarks, benchmark_spec, chosen_lists, chosen_shares
+from equida.training.task_features import extract_shared, spec_origin
 
 MOST_RUNS = 100_000
 

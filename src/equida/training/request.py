@@ -1,0 +1,331 @@
+"""What somebody asks for: the request, the data that it names, and where the run goes."""
+
+import dataclasses
+import hashlib
+import logging
+import os
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from equida.data import ArrayDomain, Benchmark, Domain, ImageDomain, Task, benchmark
+from equida.data.layouts import find_choices
+from equida.data.open import DataSpec, open_path, open_task, split_path, task_of
+from equida.data.shares import checked_shares, subsampled
+from equida.data.task import ClassRule
+from equida.errors import InputError
+from equida.progress import Mode
+from equida.training.predictor import classes_of
+
+LOG = logging.getLogger(__name__)
+ROWS_AT_ONCE = 8192
+
+
+class SharesRequest(Protocol):
+    """A request that may cut classes down."""
+
+    @property
+    def source_shares(self) -> str: ...
+    @property
+    def target_shares(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class AdaptRequest:
+    """What somebody asks for, in Python or on the command line; the flags have the same names."""
+
+    source: str | Domain | None
+    """A path (folder, image list, feature file, FILE:DOMAIN), a benchmark's domain, or a domain in
+    memory; None with `from_run`."""
+    target: str | Domain | None
+    """The same for the target."""
+    method: str = "nsm"
+    """A name, several with "+" between them, or `package.module:Class`."""
+    dataset: str | None = None
+    """A benchmark, whose domains `source` and `target` name."""
+    data: str | None = None
+    """The benchmark's folder, or a feature file of it."""
+    backbone: str | None = None
+    weights: str | None = None
+    """File with the backbone's weights."""
+    features: bool = False
+    """Compute the backbone's features once and train on them."""
+    recipe: str | None = None
+    """Name of a recipe; chosen by the data by default."""
+    method_params: Mapping[str, Any] = field(default_factory=dict)
+    """Hyper-parameters of the method that differ from its defaults."""
+    recipe_params: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the recipe that differ from its values."""
+    from_run: str | None = None
+    """A finished run that is adapted to the target without source data."""
+    out: str | None = None
+    """Folder of the run; by default one below runs/."""
+    seed: int = 0
+    devices: int = 1
+    num_nodes: int = 1
+    accelerator: str = "auto"
+    threads: int = 0
+    ignore_target_labels: bool = False
+    skip_unreadable: bool = False
+    source_shares: str = ""
+    """What the source's classes are cut down to: "long-tail:30", "classes:15", or a file of
+    shares (see `data.shares`)."""
+    target_shares: str = ""
+    """The same for the target, by its labels."""
+    trust: bool = False
+    """Whether code may be run that the record of `from_run` names."""
+    lists: str | None = None
+    """Folder of the image lists of a benchmark that chooses its samples by lists; by default they
+    are looked for in `data`."""
+    classes: ClassRule = "shared"
+    """Which classes the task has where the domains' differ."""
+    cache: bool = True
+    """Whether features are looked for, and kept, in the store that commands share."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether some of the data are in memory, so that no path leads to them."""
+        return isinstance(self.source, Domain) or isinstance(self.target, Domain)
+
+
+@dataclass(frozen=True)
+class Remarks:
+    """Where remarks go that are not results.
+
+    Attributes:
+        say: called with each remark.
+        mode: how progress is shown.
+        advise: whether to estimate how long the run takes, which itself takes a moment.
+    """
+
+    say: Callable[[str], None] = LOG.info
+    mode: Mode = "silent"
+    advise: bool = False
+
+
+@dataclass(frozen=True)
+class OpenedRequest:
+    """The data of a request."""
+
+    task: Task
+    spec: DataSpec | None
+    """None for data in memory."""
+    sha256: str
+
+
+def data_spec(request: AdaptRequest) -> DataSpec:
+    """Where the data of a request are.
+
+    Raises:
+        InputError: something is missing to know it.
+    """
+    assert not isinstance(request.source, Domain)
+    assert not isinstance(request.target, Domain)
+    for flag, given in (("--data", request.data), ("--lists", request.lists)):
+        if given and not request.dataset:
+            raise InputError(f"{flag} is the folder or file of a benchmark; say which one with -d")
+    if request.from_run:
+        if request.source or not request.target:
+            raise InputError("--from RUN takes --target (with -d, a benchmark's) and no --source")
+    elif not request.source or not request.target:
+        raise InputError("say what to adapt from and to: --source DIR --target DIR, or -d -s -t")
+    if request.from_run and request.source_shares:
+        raise InputError("--from RUN has no source to cut down; leave --source-shares out")
+    further = {
+        "skip_unreadable": request.skip_unreadable,
+        "ignore_target_labels": request.ignore_target_labels,
+        **chosen_shares(request),
+    }
+    pair = (request.source, request.target)
+    if not request.dataset:
+        # From the root, so that the run can be done again from any folder.
+        source, target = (os.path.abspath(path) if path else "" for path in pair)
+        rule = class_rule(request.classes, further)
+        return DataSpec(source, target, None, None, classes=rule, **further)
+    chosen = benchmark(request.dataset)
+    source, target = (chosen.domain(name).key if name else "" for name in pair)
+    if source == target:
+        raise InputError(f"source and target are both {source}; choose two domains")
+    data = os.path.abspath(request.data) if request.data else None
+    further["lists"] = chosen_lists(chosen, data, request.lists)
+    return benchmark_spec(chosen, source, target, data, request.classes, **further)
+
+
+def class_rule(asked: ClassRule, further: Mapping[str, Any]) -> ClassRule:
+    """Which classes a task has; a domain that is cut down to some classes leaves the task its own.
+
+    Args:
+        asked: what the user wants.
+        further: other fields of the `DataSpec`.
+    """
+    if asked not in typing.get_args(ClassRule):
+        known = ", ".join(typing.get_args(ClassRule))
+        raise InputError(f"--classes is {asked!r}; it must be one of {known}")
+    return "source" if further.get("source_shares") or further.get("target_shares") else asked
+
+
+def chosen_lists(chosen: Benchmark, data: str | None, lists: str | None) -> str | None:
+    """The folder of the image lists that choose a benchmark's samples; None where it has none."""
+    found = find_choices(chosen, Path(data) if data else None, lists)
+    return None if found is None else str(found)
+
+
+def chosen_shares(request: SharesRequest) -> dict[str, Any]:
+    """The fields of `DataSpec` for the class shares that are asked for, checked."""
+    return {
+        name: checked_shares(getattr(request, name), f"--{name.replace('_', '-')}")
+        for name in ("source_shares", "target_shares")
+    }
+
+
+def benchmark_spec(
+    chosen: Benchmark,
+    source: str,
+    target: str,
+    data: str | None,
+    classes: ClassRule,
+    **further: Any,
+) -> DataSpec:
+    """Two domains of a data set, registered or found on disk.
+
+    Args:
+        chosen: the data set.
+        source: the source's key.
+        target: the target's key.
+        data: the folder or file of a registered data set, or a feature file of a found one.
+        classes: which classes a task has; registered data sets have one class list.
+        **further: other fields of the `DataSpec`.
+    """
+    place = os.path.abspath(data) if data else (chosen.root or None)
+    rule = class_rule(classes, further)
+    return DataSpec(
+        source,
+        target,
+        chosen.registered_name,
+        place,
+        classes=rule if chosen.own else "source",
+        own=chosen.own,
+        **further,
+    )
+
+
+def open_request(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks) -> OpenedRequest:
+    """The data, opened once; what is left out or missing is remarked."""
+    classes = classes_of(Path(request.from_run)) if request.from_run else None
+    if spec is not None:
+        opened = open_task(spec, classes)
+        task, left_out, sha256 = opened.task, opened.left_out, opened.digest
+        if not task.left_out:  # the record names no rule that was not needed
+            spec = dataclasses.replace(spec, classes="source")
+    else:
+        task, left_out = _open_memory(request, classes)
+        sha256 = domains_sha256(None if request.from_run else task.source, task.target)
+    for name, reason in left_out:
+        remarks.say(f"left out: {name}: {reason}")
+    if task.respelled:
+        name, other = task.respelled[0]
+        remarks.say(
+            f"target {task.target.name} writes {len(task.respelled)} classes otherwise than the"
+            f" source, such as {name!r} for {other!r}; they are taken for the same"
+        )
+    if task.left_out:
+        remarks.say(task.left_out)
+    if not request.from_run and (absent := task.absent_classes()):
+        remarks.say(
+            f"source {task.source.name} has no sample of {len(absent)} of its {len(task.classes)}"
+            f" classes, such as {absent[0]!r}; target samples may be given to them all the same"
+        )
+    return OpenedRequest(task, spec, sha256)
+
+
+def _open_memory(
+    request: AdaptRequest, classes: tuple[str, ...] | None
+) -> tuple[Task, list[tuple[str, str]]]:
+    if request.dataset or request.data:
+        raise InputError("dataset and data name a benchmark; leave them out with data in memory")
+    if request.target is None or (request.source is None) != bool(request.from_run):
+        raise InputError("give both a source and a target, or a target and from_run")
+    source, target = (
+        open_path(os.path.abspath(domain)) if isinstance(domain, str) else domain
+        for domain in (request.source, request.target)
+    )
+    assert target is not None
+    shares = chosen_shares(request)
+    if source is not None:
+        source = subsampled(source, shares["source_shares"], "source")
+    target = subsampled(target, shares["target_shares"], "target")
+    if request.ignore_target_labels:
+        target = target.relabel((), None)
+    return task_of(
+        source,
+        target,
+        classes=classes or (),
+        class_rule=class_rule(request.classes, shares),
+        skip_unreadable=request.skip_unreadable,
+    )
+
+
+def domains_sha256(*domains: Domain | None) -> str:
+    """A digest of domains in memory: of every value of rows, of the name and size of image files,
+    and of the labels by class name.
+    """
+    digest = hashlib.sha256()
+    for domain in domains:
+        if domain is None:
+            continue
+        digest.update(f"{type(domain).__name__}\0{len(domain)}\0".encode())
+        digest.update("\n".join(domain.classes).encode("utf-8", "surrogateescape"))
+        if domain.labels is not None:
+            digest.update(domain.labels.tobytes())
+        if isinstance(domain, ArrayDomain):
+            digest.update(f"{tuple(domain.values.shape[1:])}".encode())
+            for start in range(0, len(domain), ROWS_AT_ONCE):
+                rows = np.arange(start, min(start + ROWS_AT_ONCE, len(domain)))
+                for view in range(domain.views):
+                    digest.update(domain.rows(rows, view).contiguous().numpy().tobytes())
+        elif isinstance(domain, ImageDomain):
+            for index in range(len(domain)):
+                size = os.path.getsize(domain.path(index))
+                line = f"{domain.identity(index)}\0{size}\n"
+                digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def small_domains(task: Task, batch_size: int) -> str:
+    """In one line, which domains are smaller than a batch; "" where none is."""
+    small = [
+        f"{domain.name} has {len(domain)} samples"
+        for domain in dict.fromkeys((task.source, task.target))
+        if len(domain) < batch_size
+    ]
+    if not small:
+        return ""
+    return f"{' and '.join(small)}, fewer than a batch of {batch_size}: its samples are repeated"
+
+
+def default_folder(opened: OpenedRequest, request: AdaptRequest) -> Path:
+    """A folder below runs/ whose name says what the run is."""
+    protocol = opened.spec.protocol if opened.spec else ""
+    data_set = opened.spec.data_set if opened.spec else None
+    dataset = data_set.name if data_set else ""
+    words = [dataset, opened.task.name, protocol, request.method, f"seed{request.seed}"]
+    # Data in memory have no names that would tell one call from the next.
+    words += [opened.sha256[:8]] if opened.spec is None else []
+    return _below_runs("-".join(word for word in words if word))
+
+
+def default_pair_folder(source: str, target: str, purpose: str) -> Path:
+    """A folder below runs/ for two paths."""
+    names = []
+    for path in (source, target):
+        file, part = split_path(path)
+        names.append(part or Path(os.path.abspath(file)).stem)
+    return _below_runs(f"{'2'.join(names)}-{purpose}")
+
+
+def _below_runs(name: str) -> Path:
+    return Path("runs") / "".join(c if c.isalnum() or c in "-_+." else "_" for c in name)
