@@ -11,7 +11,7 @@ from PIL import Image
 from equida.data import benchmark, load_domain
 from equida.data.dataset_toml import read_dataset_file, write_dataset_file
 from equida.data.discover import find_benchmark, is_benchmark
-from equida.data.open import DataSpec, data_sha256, open_task
+from equida.data.spec import DataSpec, data_sha256, open_task
 from equida.errors import InputError
 
 

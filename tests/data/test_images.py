@@ -13,7 +13,7 @@ from PIL import Image
 from equida.data import DataSpec, ImageDomain, UnreadableImage, read_image
 from equida.data.checks import keep_readable
 from equida.data.images import check_image, is_image_name
-from equida.data.open import data_sha256
+from equida.data.spec import data_sha256
 from equida.data.transforms import feature_transform
 from equida.errors import InputError
 

@@ -1,8 +1,8 @@
 import dataclasses
 import json
 
-from equida.data.open import DataSpec
 from equida.data.own import OwnBenchmark, OwnDomain
+from equida.data.spec import DataSpec
 
 PACS = OwnBenchmark(
     "PACS",

@@ -13,9 +13,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 import equida
-from equida import plugins
+from equida import data, plugins
 from equida.cli import main
-from equida.data import open as data_open
 from equida.models import backbone as backbones
 from equida.models.backbone import Backbone
 from equida.training.build import SeededBackbone
@@ -60,7 +59,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often a task was opened, and each backbone loaded."""
     counted: Counter[str] = Counter()
-    open_task, factory = data_open.open_task, backbones._from_factory
+    open_task, factory = data.open_task, backbones._from_factory
 
     def opened(spec: Any, *rest: Any) -> Any:
         counted[f"task {Path(spec.target).name}"] += 1

@@ -26,14 +26,12 @@ from equida.data.feature_file import FeatureOrigin, feature_domain, feature_doma
 from equida.data.folders import image_folder
 from equida.data.images import UnreadableImage, read_image
 from equida.data.lists import image_list
-from equida.data.open import (
+from equida.data.open import load_domain, load_task, open_domain
+from equida.data.spec import (
     DataPlaces,
     DataSpec,
     OpenedTask,
     data_sha256,
-    load_domain,
-    load_task,
-    open_domain,
     open_target,
     open_task,
 )

@@ -18,7 +18,7 @@ from typing import Any
 
 from equida import plugins
 from equida.data import DataSpec, Task
-from equida.data.open import open_task
+from equida.data.spec import open_task
 from equida.errors import InputError
 from equida.experiments.grid import PlannedRun
 from equida.files import read_json, remove

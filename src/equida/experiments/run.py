@@ -12,7 +12,7 @@ from equida import plugins
 from equida.class_shares import shares_text
 from equida.data import ArrayDomain, Benchmark, Task, benchmark
 from equida.data.feature_file import FeatureOrigin, feature_origin
-from equida.data.open import DataPlaces, OpenedTask, data_sha256, open_task
+from equida.data.spec import DataPlaces, OpenedTask, data_sha256, open_task
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.experiments.cost import expensive_methods

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from equida.data.open import DataSpec
+from equida.data.spec import DataSpec
 from equida.fields import exact_text, specs
 from equida.methods import find_field
 from equida.plugins import is_code, short_name

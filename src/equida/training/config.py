@@ -9,7 +9,7 @@ from typing import Any
 
 from equida.data.benchmarks import Benchmark
 from equida.data.feature_file import FeatureOrigin
-from equida.data.open import DataSpec
+from equida.data.spec import DataSpec
 from equida.errors import InputError, printable
 from equida.plugins import Plugin, check_same
 from equida.records import conform

@@ -13,7 +13,7 @@ from lightning_fabric import Fabric
 
 from equida import plugins
 from equida.data import Task
-from equida.data.open import open_task
+from equida.data.spec import open_task
 from equida.errors import InputError
 from equida.torch_modes import MOST, check_count, threads_asked_for, torch_threads
 from equida.training.build import SeededBackbone

@@ -8,7 +8,7 @@ from typing import Any
 
 from equida.data import ArrayDomain, Benchmark, Task
 from equida.data.feature_file import FeatureOrigin
-from equida.data.open import DataSpec, open_task
+from equida.data.spec import DataSpec, open_task
 from equida.errors import InputError
 from equida.files import file_sha256, refuse_to_replace
 from equida.methods import check_overrides, method_name

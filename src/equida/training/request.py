@@ -14,8 +14,9 @@ import numpy as np
 
 from equida.data import ArrayDomain, Benchmark, Domain, ImageDomain, Task, benchmark
 from equida.data.layouts import find_choices
-from equida.data.open import DataSpec, open_path, open_task, split_path, task_of
+from equida.data.open import open_path, split_path
 from equida.data.shares import checked_shares, subsampled
+from equida.data.spec import DataSpec, open_task, task_of
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.progress import Mode

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from equida.data.open import DataSpec, data_sha256
+from equida.data.spec import DataSpec, data_sha256
 from equida.errors import InputError
 from equida.plugins import Plugin
 from equida.progress import Mode

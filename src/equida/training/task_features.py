@@ -11,7 +11,8 @@ from equida.data.batches import FileSamples
 from equida.data.feature_cache import FeatureStore
 from equida.data.feature_file import SUFFIXES, FeatureOrigin, feature_origin
 from equida.data.folders import unlabelled_folder
-from equida.data.open import DataSpec, open_path, split_path
+from equida.data.open import open_path, split_path
+from equida.data.spec import DataSpec
 from equida.data.walk import existing
 from equida.errors import InputError
 from equida.models.backbone import ALIASES

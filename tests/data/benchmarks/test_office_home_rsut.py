@@ -9,8 +9,8 @@ from PIL import Image
 from equida.cli import main
 from equida.data import ArrayDomain, array_domain, benchmark, image_folder, load_domain, load_task
 from equida.data.lists import listed_samples
-from equida.data.open import DataSpec, data_sha256
 from equida.data.shares import Role
+from equida.data.spec import DataSpec, data_sha256
 from equida.errors import InputError
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
