@@ -30,13 +30,13 @@ from equida.models.extractor import (
     image_domains,
     image_files,
 )
-from equida.progress import Bar, Mode, display_mode, say
+from equida.progress import Bar, display_mode, say
 from equida.report.published import published
 from equida.runs.read import Run, load_run
 from equida.runs.table import Table
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
-from equida.training.plan import Plan, make_plan
+from equida.training.plan import make_plan
 from equida.training.processes import started_outside
 from equida.training.request import AdaptRequest, Remarks, default_pair_folder
 from equida.training.watch import watch
@@ -162,9 +162,7 @@ def adapt(
         trust=trust,
         lists=_text(lists),
     )
-    mode = display_mode(progress)
-    remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
-    return do_request(request, remarks, tensorboard=tensorboard)
+    return do_request(request, _remarks(progress), tensorboard=tensorboard)
 
 
 def do_request(request: AdaptRequest, remarks: Remarks, *, tensorboard: bool = False) -> Run:
@@ -184,27 +182,23 @@ def do_request(request: AdaptRequest, remarks: Remarks, *, tensorboard: bool = F
             remarks.say(f"{plan.folder} is finished already; this is its result")
         else:
             with contextlib.nullcontext() if shared else RunFolder(plan.folder).locked():
-                result = _launch(plan, request, remarks.mode, tensorboard)
+                result = launch(
+                    plan.config,
+                    plan.folder,
+                    devices=request.devices,
+                    num_nodes=request.num_nodes,
+                    accelerator=request.accelerator,
+                    threads=request.threads,
+                    task=plan.task,
+                    backbone=plan.backbone,
+                    watch=partial(
+                        watch, mode=remarks.mode, folder=plan.folder, tensorboard=tensorboard
+                    ),
+                    existing_result=plan.existing_result,
+                )
     if result is None:  # only the first process of the run has the result
         return Run(plan.folder, plan.config, None)
     return load_run(plan.folder)
-
-
-def _launch(
-    plan: Plan, request: AdaptRequest, mode: Mode, tensorboard: bool
-) -> dict[str, Any] | None:
-    return launch(
-        plan.config,
-        plan.folder,
-        devices=request.devices,
-        num_nodes=request.num_nodes,
-        accelerator=request.accelerator,
-        threads=request.threads,
-        task=plan.task,
-        backbone=plan.backbone,
-        watch=partial(watch, mode=mode, folder=plan.folder, tensorboard=tensorboard),
-        existing_result=plan.existing_result,
-    )
 
 
 def extract_features(
@@ -361,10 +355,8 @@ def bench(
         target_shares=os.fspath(target_shares),
         lists=_text(lists),
     )
-    mode = display_mode(progress)
-    remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
     with _own_random_numbers():
-        return run_bench(request, remarks, published(chosen))
+        return run_bench(request, _remarks(progress), published(chosen))
 
 
 def compare(
@@ -442,10 +434,8 @@ def compare(
         skip_unreadable=skip_unreadable,
         cache=cache,
     )
-    mode = display_mode(progress)
-    remarks = Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
     with _own_random_numbers():
-        return run_compare(request, remarks)
+        return run_compare(request, _remarks(progress))
 
 
 def _domain(given: DataLike, role: str) -> str | Domain:
@@ -486,6 +476,11 @@ def _plain(values: Mapping[str, Any] | None) -> dict[str, Any]:
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in (values or {}).items()
     }
+
+
+def _remarks(progress: bool | None) -> Remarks:
+    mode = display_mode(progress)
+    return Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
 
 
 def _own_random_numbers() -> contextlib.AbstractContextManager[None]:

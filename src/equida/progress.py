@@ -8,7 +8,6 @@ import html
 import sys
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from equida.errors import printable, printable_lines
@@ -127,12 +126,7 @@ class Bar:
             self._view.open(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._view:
             self._view.close(self)
 
@@ -293,13 +287,8 @@ class RunProgress:
         self.bar.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.bar.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self.bar.__exit__(*raised)
 
     def stepped(self, step: int) -> None:
         self.bar.update(step)

@@ -48,15 +48,6 @@ class LabelFreeScorer(BaseEstimator):
     def __init__(self, validator: str) -> None:
         self.validator = validator
 
-    def __call__(
-        self,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        sample_domain: ArrayLike | None = None,
-    ) -> float:
-        return self.score(estimator, X, y, sample_domain)
-
     def score(
         self,
         estimator: Any,
@@ -81,6 +72,8 @@ class LabelFreeScorer(BaseEstimator):
         if "source" in validator.needs and len(known) and y is not None:
             seen = _predictions(estimator, _safe_indexing(X, known), _safe_indexing(y, known))
         return validator.score(target, seen)
+
+    __call__ = score
 
 
 class SourceFold(BaseCrossValidator):

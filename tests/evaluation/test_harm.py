@@ -24,7 +24,7 @@ def test_sizes_were_levelled_on_a_target_that_looks_imbalanced(
     imbalance: float, after: Tensor, levelled: bool
 ) -> None:
     check = check_harm(UNEVEN, after, imbalance)
-    assert check.levelled == check.suspicious == levelled
+    assert check.levelled == levelled
     assert check.source_only["equity"] == pytest.approx(1 - 0.9)  # .45 + .05 + .2 + .2
     # Rows 0 to 24 and 95 to 99 keep their class.
     assert check.moved == pytest.approx(0.7 if after is EVEN else 0.0)
@@ -42,5 +42,6 @@ def test_a_collapse_is_sure_and_leaves_classes_out() -> None:
 def test_how_many_moved_is_told_and_raises_no_alarm() -> None:
     check = check_harm(EVEN, EVEN.roll(10, 0), 0.0)
     assert check.moved == pytest.approx(0.4)  # ten rows at each of four borders
-    assert not check.suspicious
+    assert not check.levelled
+    assert not check.collapsed
     assert set(check.adapted) == set(check.source_only) >= {"equity", "bnm", "entropy"}

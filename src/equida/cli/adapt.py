@@ -3,11 +3,21 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, listed, overrides, with_flags
+from equida.cli._flags import (
+    ClassesFlag,
+    ListsFlag,
+    NoCacheFlag,
+    RecipeFlag,
+    SkipFlag,
+    SourceSharesFlag,
+    listed,
+    overrides,
+    with_flags,
+)  # fmt: skip
 from equida.data.benchmarks import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -48,7 +58,7 @@ class Arguments:
     """File with the backbone's weights (.safetensors or .pth)."""
     out: Annotated[str, tyro.conf.arg(aliases=["-o"])] = ""
     """Folder of the run; an unfinished run there is continued. By default one below runs/."""
-    recipe: Annotated[str, tyro.conf.arg(help=RECIPE_HELP)] = ""
+    recipe: RecipeFlag = ""
     features: bool = False
     """Compute the backbone's features once and train on them: minutes instead of hours."""
     from_: Annotated[str, tyro.conf.arg(name="from")] = ""
@@ -64,21 +74,14 @@ class Arguments:
     threads: int = 0
     """Threads of torch in each process; 0: one for features, whose steps are too small to be
     shared, and as many as torch has for images."""
-    classes: Annotated[Literal["shared", "source"], tyro.conf.arg(help=CLASSES_HELP)] = "shared"
+    classes: ClassesFlag = "shared"
     ignore_target_labels: bool = False
     """The target's folders are not classes (but dates, cameras): use all images below it, without
     labels."""
-    no_cache: bool = False
-    """With --features, neither use nor keep features in the store that commands share (equida
-    cache)."""
-    skip_unreadable: bool = False
-    """Leave out images that cannot be read instead of stopping."""
-    lists: str = ""
-    """Folder of the image lists of a benchmark that chooses its samples by lists
-    (office_home_rsut); by default they are looked for in --data and beside it."""
-    source_shares: str = ""
-    """Cut the source's classes down: long-tail:30 (sizes fall by 30), classes:15, or a file with a
-    class and its share on each line; long-tail:30:7 does it with seed 7."""
+    no_cache: NoCacheFlag = False
+    skip_unreadable: SkipFlag = False
+    lists: ListsFlag = ""
+    source_shares: SourceSharesFlag = ""
     target_shares: str = ""
     """The same for the target, by its labels."""
     trust: bool = False

@@ -4,11 +4,25 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, listed, overrides, with_recipe_flags
+from equida.cli._flags import (
+    ClassesFlag,
+    FormatFlag,
+    JobsFlag,
+    ListsFlag,
+    NoCacheFlag,
+    RecipeFlag,
+    SeedsFlag,
+    SelectFlag,
+    SkipFlag,
+    SourceSharesFlag,
+    listed,
+    overrides,
+    with_recipe_flags,
+)  # fmt: skip
 from equida.data.benchmarks import BENCHMARKS, benchmark
 
 if TYPE_CHECKING:
@@ -48,47 +62,36 @@ class Arguments:
     all known methods."""
     tasks: str = ""
     """Such as A2W,D2W; all by default."""
-    seeds: str = "3"
-    """How many seeds, or a list of them: 0,1,7."""
+    seeds: SeedsFlag = "3"
     backbone: str = ""
     """Feature extractor for images; by default the benchmark's, with --features the small one."""
     weights: str = ""
     """File with the backbone's weights (.safetensors or .pth)."""
     features: bool = False
     """Compute the backbone's features once, into OUT/features.safetensors, and train on them."""
-    recipe: Annotated[str, tyro.conf.arg(help=RECIPE_HELP)] = ""
+    recipe: RecipeFlag = ""
     sweep: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Vary a hyper-parameter or a field of the recipe: r=0.5,1 or trade_off=0.5:2.5:0.5. The flag
     can be given several times; a method that does not have the hyper-parameter is run once."""
     prior: str = ""
     """Class shares that methods with equity aim at: uniform, source, estimate (of the target,
     without its labels), oracle (uses target labels), or a file; to compare, --sweep prior=..."""
-    select: str = "last"
-    """Which step of a run the table shows: last, oracle (uses target labels), or a validator."""
+    select: SelectFlag = "last"
     measures: bool = False
     """Add columns for equity and discriminability."""
-    format: Literal["rich", "md", "tex", "csv", "json"] = "rich"
-    """How the table is printed."""
-    jobs: Annotated[int, tyro.conf.arg(aliases=["-j"])] = 0
-    """Runs at once; 0: one for each core, or for each GPU."""
+    format: FormatFlag = "rich"
+    jobs: JobsFlag = 0
     threads: int = 0
     """Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one on features, and a
     share of the cores on images."""
     cluster: str = ""
     """dask://HOST:PORT: do the runs there. Its workers (one thread each: dask worker --nthreads 1)
     must see DATA and OUT under the same paths."""
-    classes: Annotated[Literal["shared", "source"], tyro.conf.arg(help=CLASSES_HELP)] = "shared"
-    no_cache: bool = False
-    """With --features, neither use nor keep features in the store that commands share (equida
-    cache)."""
-    skip_unreadable: bool = False
-    """Leave out images that cannot be read instead of stopping."""
-    lists: str = ""
-    """Folder of the image lists of a benchmark that chooses its samples by lists
-    (office_home_rsut); by default they are looked for in --data and beside it."""
-    source_shares: str = ""
-    """Cut the source's classes down: long-tail:30 (sizes fall by 30), classes:15, or a file with a
-    class and its share on each line; long-tail:30:7 does it with seed 7."""
+    classes: ClassesFlag = "shared"
+    no_cache: NoCacheFlag = False
+    skip_unreadable: SkipFlag = False
+    lists: ListsFlag = ""
+    source_shares: SourceSharesFlag = ""
     target_shares: str = ""
     """The same for the target, by its labels; every method and seed has the same samples."""
     quiet: bool = False

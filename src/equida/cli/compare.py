@@ -3,11 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
-from equida.cli._flags import CLASSES_HELP, RECIPE_HELP, overrides, with_recipe_flags
+from equida.cli._flags import (
+    ClassesFlag,
+    FormatFlag,
+    JobsFlag,
+    NoCacheFlag,
+    RecipeFlag,
+    SeedsFlag,
+    SelectFlag,
+    SkipFlag,
+    overrides,
+    with_recipe_flags,
+)  # fmt: skip
 
 
 @dataclass
@@ -29,30 +40,24 @@ class Arguments:
     """Folder of the features, the runs and the tables; by default one below runs/."""
     methods: str = "source_only,nsm,cwsm,bnm,cdan"
     """Names with commas between them; "a+b" composes two. all: the eleven standard systems."""
-    seeds: str = "3"
-    """How many seeds, or a list of them: 0,1,7."""
+    seeds: SeedsFlag = "3"
     backbone: str = ""
     """The network that computes features of images; by default a small one."""
     weights: str = ""
     """File with its weights (.safetensors or .pth)."""
-    recipe: Annotated[str, tyro.conf.arg(help=RECIPE_HELP)] = ""
-    select: str = "last"
-    """Which step of a run the table shows: last, oracle (uses target labels), or a validator."""
-    format: Literal["rich", "md", "tex", "csv", "json"] = "rich"
-    """How the table is printed."""
-    jobs: Annotated[int, tyro.conf.arg(aliases=["-j"])] = 0
-    """Runs at once; 0: one for each core, or for each GPU."""
+    recipe: RecipeFlag = ""
+    select: SelectFlag = "last"
+    format: FormatFlag = "rich"
+    jobs: JobsFlag = 0
     threads: int = 0
     """Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one."""
     cluster: str = ""
     """dask://HOST:PORT: do the runs there."""
-    classes: Annotated[Literal["shared", "source"], tyro.conf.arg(help=CLASSES_HELP)] = "shared"
+    classes: ClassesFlag = "shared"
     ignore_target_labels: bool = False
     """The target's folders are not classes: use all images below it, without labels."""
-    no_cache: bool = False
-    """Neither use nor keep features in the store that commands share (equida cache)."""
-    skip_unreadable: bool = False
-    """Leave out images that cannot be read instead of stopping."""
+    no_cache: NoCacheFlag = False
+    skip_unreadable: SkipFlag = False
     quiet: bool = False
     """Show no progress."""
 

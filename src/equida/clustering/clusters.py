@@ -8,7 +8,7 @@ from torch.nn.functional import normalize, one_hot
 
 from equida.clustering.subspace import class_means, joint_rows, supervised_projection, surest
 from equida.evaluation.predictions import DomainPredictions, InputRows
-from equida.evaluation.validators.neighbours import balanced_agreement
+from equida.evaluation.validators.input_rows import balanced_agreement
 
 
 @dataclass(frozen=True)

@@ -164,11 +164,6 @@ class BatchStream(Iterator[Batch]):
             domain, transform, seed, self._plan.from_batch(start), workers, pin_memory
         )
 
-    @property
-    def batches_per_epoch(self) -> int:
-        """How many batches there are in one pass over the domain."""
-        return self._plan.per_epoch
-
     def samples(self, number: int) -> Tensor:
         """The samples of batch `number`, over all processes."""
         return self._plan.samples_of(number)

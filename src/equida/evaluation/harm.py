@@ -38,11 +38,6 @@ class HarmCheck:
     adapted: Mapping[str, float]
     """The same of the run."""
 
-    @property
-    def suspicious(self) -> bool:
-        """Whether anything speaks for harm."""
-        return self.levelled or self.collapsed
-
 
 def check_harm(source_only: Tensor, adapted: Tensor, imbalance: float) -> HarmCheck:
     """Compare the predictions of a run with those of source only.

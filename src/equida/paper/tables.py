@@ -30,11 +30,6 @@ class PaperRow(PrintedRow):
     overrides: Mapping[str, Any]
     """Hyper-parameters that the row names."""
 
-    @property
-    def reproduced(self) -> bool:
-        """Whether the paper's authors ran it themselves: a star, or one of their own methods."""
-        return self.title.endswith("*") or self.method in ("cwsm", "nsm")
-
 
 @dataclass(frozen=True)
 class Note:
@@ -341,6 +336,3 @@ PARAMETER_TASKS = {"office31": "A2W", "office_home": "Ar2Cl"}
 """Where the paper varies lambda and alpha; its figure prints no numbers."""
 TSNE_TASK = ("office_home", "Ar2Cl")
 TSNE_METHODS = ("max_square", "bnm", "cwsm", "nsm")
-
-TABLES = (*RESULTS.values(), EQUITY_TABLE, *R_TABLES.values())
-"""In the order of the paper."""
