@@ -12,6 +12,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
+from tests.small_data import BACKBONE, blobs, write_pictures
 
 import equida
 from equida.cli import main
@@ -22,18 +23,6 @@ from equida.runs.read import Run
 
 SMALL: dict[str, Any] = {"iterations": 6, "batch_size": 8, "bottleneck": 6, "evaluate_every": 3}
 TINY: dict[str, Any] = {"iterations": 4, "batch_size": 4, "evaluate_every": 2, "workers": 0}
-NETWORK = """
-import torch
-from torch import nn
-
-def net():
-    torch.manual_seed(0)
-    module = nn.Sequential(
-        nn.Conv2d(3, 8, 5, 4), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    )
-    module.input_size = (3, 32, 32)
-    return module
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -45,26 +34,15 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def arrays() -> dict[str, Any]:
     """Four blobs in eight dimensions, and the same ones moved."""
-    random = np.random.default_rng(0)
-    centres, labels = 2.0 * random.normal(size=(4, 8)), np.arange(60) % 4
-    x, x_target = (centres[labels] + shift + random.normal(size=(60, 8)) for shift in (0.0, 0.7))
-    return {"x": x.astype("f4"), "y": labels, "x_target": x_target.astype("f4")}
+    made = blobs()
+    return {"x": made.source, "y": made.labels, "x_target": made.target}
 
 
 @pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folders photos and clipart with two classes, and the module front_door_net with net()."""
-    random = np.random.default_rng(0)
-    for domain, shift in (("photos", 0), ("clipart", 40)):
-        for number, name in enumerate(("mug", "pen")):
-            folder = tmp_path / domain / name
-            folder.mkdir(parents=True)
-            for count in range(4):
-                colour = np.full(3, 40.0 + shift)
-                colour[number] += 150
-                pixels = np.clip(colour + random.normal(0, 30, (40, 48, 3)), 0, 255)
-                Image.fromarray(pixels.astype("u1")).save(folder / f"{count}.jpg")
-    (tmp_path / "front_door_net.py").write_text(NETWORK)
+    write_pictures(tmp_path, ("photos", "clipart"), ("mug", "pen"))
+    (tmp_path / "front_door_net.py").write_text(BACKBONE)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 

@@ -11,10 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
+from tests.small_data import write_pictures
 
 import equida
 from equida import plugins
@@ -73,13 +72,7 @@ class Place:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs that the stranger has made, on images and on features, and a feature file."""
     folder = tmp_path_factory.mktemp("stranger")
-    random = np.random.default_rng(0)
-    for domain in ("a", "b"):
-        for name in ("mug", "pen"):
-            (folder / domain / name).mkdir(parents=True)
-            for number in range(3):
-                pixels = random.integers(0, 255, (36, 36, 3), np.uint8)
-                Image.fromarray(pixels).save(folder / domain / name / f"{number}.jpg")
+    write_pictures(folder, ("a", "b"), ("mug", "pen"), count=3)
     (folder / "stranger.py").write_text(CODE)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

@@ -32,6 +32,7 @@ from typing import Literal
 
 import numpy as np
 from tests.processes import Ended, TooLong, equida, run
+from tests.small_data import BACKBONE, write_blobs, write_pictures
 
 Verdict = Literal["clean", "traceback", "hang", "crash", "wrong"]
 VERDICTS: tuple[Verdict, ...] = ("clean", "traceback", "hang", "crash", "wrong")
@@ -214,20 +215,6 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-BACKBONE = """
-import torch
-from torch import nn
-
-def net():
-    torch.manual_seed(0)
-    module = nn.Sequential(
-        nn.Conv2d(3, 8, 5, 4), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    )
-    module.input_size = (3, 32, 32)
-    return module
-"""
-
-
 @functools.cache
 def small_data() -> Path:
     """A folder that is made once in a process, and removed at its end.
@@ -237,33 +224,19 @@ def small_data() -> Path:
     - photos, drawings: folders of three class folders with four small images each.
     - tiny_backbone.py: a network, `--backbone tiny_backbone:net`; it is on the path.
     """
-    from PIL import Image
-
     from equida.data.benchmarks import BENCHMARKS
 
     holder = tempfile.TemporaryDirectory(prefix="attack-data-")
     _HOLDERS.append(holder)
     root, random = Path(holder.name), np.random.default_rng(0)
-    centres, labels = 2.0 * random.normal(size=(4, 8)), np.arange(60) % 4
-    a, b = (centres[labels] + shift + random.normal(size=(60, 8)) for shift in (0.0, 0.7))
-    names = np.array(["w", "x", "y", "z"])
-    np.savez(
-        root / "toy.npz", a_x=a.astype("f4"), a_y=labels, b_x=b.astype("f4"), b_y=labels,
-        classes=names,
-    )  # fmt: skip
+    write_blobs(root / "toy.npz")
     classes = BENCHMARKS["office31"].classes
     rows = {"classes": np.array(classes)}
     for domain in ("amazon", "dslr", "webcam"):
         rows[f"{domain}_x"] = random.normal(size=(2 * len(classes), 8)).astype("f4")
         rows[f"{domain}_y"] = np.repeat(np.arange(len(classes)), 2)
     np.savez(root / "office.npz", **rows)  # type: ignore[arg-type]
-    for domain in ("photos", "drawings"):
-        for name in ("red", "green", "blue"):
-            folder = root / domain / name
-            folder.mkdir(parents=True)
-            for count in range(4):
-                pixels = random.integers(0, 256, (40, 48, 3)).astype("u1")
-                Image.fromarray(pixels).save(folder / f"{count}.jpg")
+    write_pictures(root, ("photos", "drawings"), ("red", "green", "blue"))
     (root / "tiny_backbone.py").write_text(BACKBONE)
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
+from tests.small_data import write_pictures
 from torch import nn
 
 import equida
@@ -39,13 +38,7 @@ class Tiny(nn.Module):
 @pytest.fixture
 def pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folders a and b with two classes, in the working folder."""
-    random = np.random.default_rng(0)
-    for domain in ("a", "b"):
-        for name in ("mug", "pen"):
-            (tmp_path / domain / name).mkdir(parents=True)
-            for number in range(3):
-                pixels = random.integers(0, 255, (36, 36, 3), np.uint8)
-                Image.fromarray(pixels).save(tmp_path / domain / name / f"{number}.jpg")
+    write_pictures(tmp_path, ("a", "b"), ("mug", "pen"), count=3)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

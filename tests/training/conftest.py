@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from lightning_fabric import Fabric
+from tests import small_data
 
 from equida.data import Task, array_domain, make_task
 from equida.training.config import RunConfig
@@ -18,11 +18,7 @@ Run = Callable[..., Trained]
 
 def blobs(samples: int = 48, labelled: bool = True) -> Task:
     """Four blobs in eight dimensions, and the same ones moved."""
-    random = np.random.default_rng(0)
-    centres = 2.0 * random.normal(size=(4, 8))
-    labels = np.arange(samples) % 4
-    source = centres[labels] + random.normal(size=(samples, 8))
-    target = centres[labels] + 0.7 + random.normal(size=(samples, 8))
+    source, target, labels = small_data.blobs(samples)
     return make_task(
         array_domain(source, labels, name="source"),
         array_domain(target, labels if labelled else None, name="target"),

@@ -5,11 +5,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 from safetensors.torch import load_file
+from tests.small_data import write_pictures
 from torch import nn
 
 import equida
@@ -41,13 +40,7 @@ FLAGS += ["--evaluate-every", "2", "--workers", "0", "--quiet"]
 @pytest.fixture
 def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folders a and b with two classes, and a network whose weights depend on the seed."""
-    random = np.random.default_rng(0)
-    for domain in ("a", "b"):
-        for name in ("mug", "pen"):
-            (tmp_path / domain / name).mkdir(parents=True)
-            for number in range(3):
-                pixels = random.integers(0, 255, (36, 36, 3), np.uint8)
-                Image.fromarray(pixels).save(tmp_path / domain / name / f"{number}.jpg")
+    write_pictures(tmp_path, ("a", "b"), ("mug", "pen"), count=3)
     (tmp_path / "plan_network.py").write_text(NETWORK)
     plugins.permit("plan_network:net")
     monkeypatch.syspath_prepend(str(tmp_path))
