@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from equida.data import Domain, array_domain, benchmark
-from equida.data.feature_cache import Dtype
+from equida.data.feature_cache import Dtype, Engine
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.experiments.compare import METHODS, CompareRequest, run_compare
@@ -216,6 +216,7 @@ def extract_features(
     workers: int = ExtractionOptions.workers,
     reduced_decode: bool = False,
     skip_unreadable: bool = False,
+    engine: Engine = "auto",
     progress: bool | None = None,
 ) -> Features:
     """The features that a backbone computes of every image.
@@ -240,18 +241,22 @@ def extract_features(
         reduced_decode: decode large JPEGs at a smaller scale: faster, but not the same features.
         skip_unreadable: leave unreadable images out instead of stopping; they are listed in
             `unreadable`.
+        engine: what runs the network: "onnxruntime", "torch", or "auto", which is ONNX Runtime
+            where it is installed, there is no GPU and it can run the network; features of both are
+            the same up to rounding.
         progress: None shows progress in a terminal or a notebook; True and False force it.
     """
     name = backbone_name(backbone)
     options = ExtractionOptions(
-        dtype, views, seed, batch_size, workers, reduced_decode, skip_unreadable
+        dtype, views, seed, batch_size, workers, reduced_decode, skip_unreadable, engine
     )
     if isinstance(images, Domain):
         found = [image_files(images)]
     else:
         found = image_domains(os.fspath(images), Path(data) if data else None, domains)
-    extractor = FeatureExtractor(name, Path(weights) if weights else None)
-    with Bar(display_mode(progress), unit="images") as bar:
+    remarks = _remarks(progress)
+    extractor = FeatureExtractor(name, Path(weights) if weights else None, remarks.say)
+    with Bar(remarks.mode, unit="images") as bar:
         return extract(found, extractor, options, bar, Path(out) if out else None)
 
 

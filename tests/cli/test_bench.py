@@ -88,13 +88,13 @@ def test_features_are_computed_once_for_all_runs(
     words = ["bench", "office31", "--data", str(data), "--features", "--out", str(out), "--seeds"]
     words += ["1", "--tasks", "A2W,D2W", "--backbone", "tiny_backbone:net", *QUICK, *SHORT]
     batches: list[int] = []
-    plain = FeatureExtractor.__call__
+    plain = FeatureExtractor.features
 
-    def counted(self: FeatureExtractor, x: Any) -> Any:
+    def counted(self: FeatureExtractor, x: Any, engine: Any) -> Any:
         batches.append(len(x))
-        return plain(self, x)
+        return plain(self, x, engine)
 
-    monkeypatch.setattr(FeatureExtractor, "__call__", counted)
+    monkeypatch.setattr(FeatureExtractor, "features", counted)
     assert main([*words, "--methods", "source_only,nsm"]) == 0
     computed = sum(batches)
     assert 3 <= computed <= 3 * 31  # images with the same bytes may share their features

@@ -41,6 +41,18 @@ def test_a_missing_extra_comes_with_its_pip_line(
     assert "pip install 'equida[tensorboard]'" in capsys.readouterr().out
 
 
+def test_it_says_what_computes_features(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra export")
+    monkeypatch.setattr(installation, "_devices", lambda: ["cpu"])
+    assert main(["doctor"]) == 0
+    assert f"computed by onnxruntime {onnxruntime.__version__}\n" in capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert main(["doctor"]) == 0
+    assert "computed by torch" in capsys.readouterr().out
+
+
 def test_a_missing_requirement_is_a_problem(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,9 +50,8 @@ def print_installation(console: Console) -> int:
     absent = _print_extras(console)
     for extra in absent:
         console.print(f"pip install 'equida[{extra}]'", markup=False)
-    console.print(
-        f"\nFeatures that commands share: {FeatureStore.default().summary()}", markup=False
-    )
+    console.print(f"\nFeatures of images are computed by {_engine()}", markup=False)
+    console.print(f"Features that commands share: {FeatureStore.default().summary()}", markup=False)
     console.print(f"torchvision: {torchvision_state()}", markup=False)
     missing = [name for name, version in required.items() if version is None]
     if missing:
@@ -81,6 +80,16 @@ def _print_extras(console: Console) -> list[str]:
         )
     console.print(table)
     return absent
+
+
+def _engine() -> str:
+    """In words: what runs a frozen network here."""
+    from equida.models.engine import engine_here
+
+    name = engine_here()
+    if name.startswith("onnxruntime") or _devices() != ["cpu"]:
+        return name
+    return f"{name}; ONNX Runtime needs about half the time: pip install 'equida[export]'"
 
 
 def torchvision_state() -> str:

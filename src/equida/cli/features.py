@@ -52,13 +52,17 @@ class Arguments:
     """Decode large JPEGs at a smaller scale: faster, but not exactly the same features."""
     skip_unreadable: bool = False
     """Leave unreadable images out and count them, instead of stopping."""
+    engine: Literal["auto", "onnxruntime", "torch"] = "auto"
+    """What runs the network. ONNX Runtime is about twice as fast as PyTorch on a CPU; features of
+    both are the same up to rounding. auto: ONNX Runtime where it is installed, there is no GPU and
+    it can run the network, or else PyTorch."""
 
 
 def run(arguments: Arguments) -> int:
     """Write the file and say what was done."""
     from equida.models.backbone import backbone_name
     from equida.models.extractor import ExtractionOptions, FeatureExtractor, image_domains
-    from equida.progress import Bar, display_mode
+    from equida.progress import Bar, display_mode, say
 
     options = ExtractionOptions(
         arguments.dtype,
@@ -68,12 +72,13 @@ def run(arguments: Arguments) -> int:
         arguments.workers,
         arguments.reduced_decode,
         arguments.skip_unreadable,
+        arguments.engine,
     )
     backbone = backbone_name(arguments.backbone)
     domains = image_domains(arguments.images, arguments.data, arguments.domain)
     started = time.perf_counter()
     with Bar(display_mode(None), unit="images") as bar:
-        extractor = FeatureExtractor(backbone, arguments.weights)
+        extractor = FeatureExtractor(backbone, arguments.weights, say)
         outcome = extractor.extract(domains, arguments.out, options, bar)
     print(printable(_summary(outcome, arguments.out, time.perf_counter() - started)))
     for name, reason in outcome.skipped:
@@ -86,7 +91,8 @@ def _summary(outcome: "Extraction", out: Path, seconds: float) -> str:
     if not outcome.written:
         return f"nothing to do: {out} holds the features of all {outcome.images:,} images{left_out}"
     rate = f", {outcome.computed / seconds:.1f} images/s" if outcome.computed else ""
+    engines = f" ({', '.join(outcome.engines)})" if outcome.engines else ""
     return (
         f"{out}: {outcome.images:,} images, {outcome.computed:,} computed in"
-        f" {seconds:.1f} s{rate}{left_out}"
+        f" {seconds:.1f} s{rate}{left_out}{engines}"
     )

@@ -339,7 +339,8 @@ def _write_features(
     place = places[os.path.abspath(request.data or chosen.root)]
     domains = data_set_images(chosen, place)
     remarks.say(f"features of {sum(map(len, domains)):,} images with {backbone}: {file}")
-    extractor = FeatureExtractor(backbone, Path(request.weights) if request.weights else None)
+    weights = Path(request.weights) if request.weights else None
+    extractor = FeatureExtractor(backbone, weights, remarks.say)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
     extract_shared(extractor, domains, file, options, remarks, cache=request.cache)
     return str(file)

