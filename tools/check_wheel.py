@@ -11,7 +11,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LOSS = "import torch; from equida.losses import nsm; assert nsm(torch.eye(3)) < 0"
+LOSS = "import torch; from equida.losses import nsm; assert nsm(5 * torch.eye(3)) < 0"
 ARRAYS = """
 import numpy as np
 from equida import EquidaClassifier

@@ -102,7 +102,8 @@ def used_threads(run: Path) -> int:
 
 
 @pytest.fixture
-def restored_threads() -> Iterator[None]:
+def restored_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
