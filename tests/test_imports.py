@@ -87,7 +87,7 @@ def test_the_front_door_shows_itself_and_nothing_else() -> None:
     shown = {name for name in dir(equida) if not name.startswith("_")}
     assert shown == {
         "EquidaClassifier", "adapt", "bench", "compare", "extract_features", "global_batch",
-        "load_run", "scorers",
+        "load_run", "scorers", "tune",
     }  # fmt: skip
     assert "__version__" in dir(equida)
     for name in shown:

@@ -3,7 +3,7 @@
 >>> import equida
 >>> [name for name in dir(equida) if not name.startswith("_")]
 ['EquidaClassifier', 'adapt', 'bench', 'compare', 'extract_features', 'global_batch',
- 'load_run', 'scorers']
+ 'load_run', 'scorers', 'tune']
 """
 
 import importlib
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from equida import scorers
-    from equida.api import adapt, bench, compare, extract_features, load_run
+    from equida.api import adapt, bench, compare, extract_features, load_run, tune
     from equida.distributed import global_batch
     from equida.estimator import EquidaClassifier
 
@@ -26,6 +26,7 @@ __all__ = [
     "global_batch",
     "load_run",
     "scorers",
+    "tune",
 ]
 
 # Imported late, so that `import equida` costs nothing and `import equida.losses` only torch.
@@ -35,6 +36,7 @@ _MODULES = {
     "compare": "equida.api",
     "extract_features": "equida.api",
     "load_run": "equida.api",
+    "tune": "equida.api",
     "global_batch": "equida.distributed",
     "EquidaClassifier": "equida.estimator",
 }

@@ -17,9 +17,12 @@ from equida.data import Domain, array_domain, benchmark
 from equida.data.feature_cache import Dtype, Engine
 from equida.data.task import ClassRule
 from equida.errors import InputError
+from equida.experiments.auto import choose_plan, first_request
 from equida.experiments.compare import METHODS, CompareRequest, run_compare
 from equida.experiments.run import BenchRequest, Sweeps, run_bench
+from equida.experiments.tune import Tuned, TuneRequest, run_tune
 from equida.methods import Method, method_name
+from equida.methods.auto import AUTO
 from equida.models.backbone import backbone_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
@@ -41,7 +44,7 @@ from equida.training.processes import started_outside
 from equida.training.request import AdaptRequest, Remarks, default_pair_folder
 from equida.training.watch import watch
 
-__all__ = ["adapt", "bench", "compare", "extract_features", "load_run"]
+__all__ = ["adapt", "bench", "compare", "extract_features", "load_run", "tune"]
 
 LOG = logging.getLogger("equida")
 
@@ -91,7 +94,8 @@ def adapt(
             `from_run`.
         target: the same; also an array X alone. Labels found there are used for evaluation only.
         method: what is added to source cross-entropy; "a+b" composes two, "package.module:Class"
-            and a class mean a method of your own.
+            and a class mean a method of your own. "auto" tries a few methods on features and takes
+            the one that a label-free validator prefers (docs/tune.md).
         dataset: a benchmark, by name or path, whose domains `source` and `target` name.
         data: the benchmark's folder, or a feature file of it.
         backbone: feature extractor for images, a name or a torch module; by default the
@@ -174,7 +178,10 @@ def do_request(request: AdaptRequest, remarks: Remarks, *, tensorboard: bool = F
         tensorboard: write curves for TensorBoard into the run's folder.
     """
     with _own_random_numbers():
-        plan = make_plan(request, remarks)
+        auto = request.method == AUTO
+        plan = make_plan(first_request(request) if auto else request, remarks)
+        if auto:
+            plan = choose_plan(plan, request, remarks)
         # Processes that were started together are all at work in the folder.
         shared = started_outside(request.devices * request.num_nodes, request.num_nodes)
         result = None if shared else plan.existing_result()
@@ -441,6 +448,129 @@ def compare(
     )
     with _own_random_numbers():
         return run_compare(request, _remarks(progress))
+
+
+def tune(
+    source: DataLike | None = None,
+    target: DataLike | None = None,
+    *,
+    method: str | type[Method] | Sequence[str | type[Method]] = "nsm",
+    dataset: str | Path | None = None,
+    task: str | None = None,
+    data: str | Path | None = None,
+    trials: int = 50,
+    validator: str | None = None,
+    oracle: bool = False,
+    backbone: str | nn.Module | None = None,
+    weights: str | Path | None = None,
+    recipe: str | None = None,
+    recipe_params: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    storage: str | None = None,
+    seed: int = 0,
+    jobs: int = 0,
+    threads: int = 0,
+    cluster: str = "",
+    classes: ClassRule = "shared",
+    cache: bool = True,
+    skip_unreadable: bool = False,
+    lists: str | Path | None = None,
+    progress: bool | None = None,
+) -> Tuned:
+    """Search for the hyper-parameters, and the method, that a label-free validator prefers.
+
+    The default setting is tried first. Features of images are computed once. Target labels are not
+    read unless `oracle` asks for it. The same call again continues where it was; with more `trials`
+    it goes further. In a script, the call belongs below `if __name__ == "__main__":`, as it starts
+    processes.
+
+    Args:
+        source: a folder of class folders, an image list, a feature file (FILE:DOMAIN picks one of
+            its domains), or a pair (X, y) of arrays; None with `dataset`.
+        target: the same; also an array X alone.
+        method: one or several methods to search over, as a list or with commas between them.
+        dataset: a benchmark, by name or path, in place of source and target.
+        task: which of its tasks, such as "A2W".
+        data: the benchmark's folder, or a feature file of it.
+        trials: how many settings to try in all, those of earlier calls included.
+        validator: what decides; "knn_balance" by default (docs/validators.md).
+        oracle: let target accuracy decide. This uses target labels, and everything that comes of it
+            says so: it shows how much a perfect validator could gain.
+        backbone: the network that computes features of images, a name or a torch module; by default
+            a small one.
+        weights: file with its weights.
+        recipe: a recipe by name; chosen by the data by default.
+        recipe_params: fields of the recipe by name, such as {"iterations": 500}.
+        out: folder of the search; by default one below runs/.
+        storage: URL of a database, which several machines may share, each with an `out` of its own;
+            by default a file in `out`.
+        seed: of the settings that are tried, and of their runs.
+        jobs: runs at once; 0: one for each core, or for each GPU.
+        threads: of torch in each run; 0: OMP_NUM_THREADS if that is set, else one.
+        cluster: "dask://HOST:PORT" does the runs there.
+        classes: where the domains have different classes, "shared" uses those that both have, and
+            "source" keeps the source's; samples of other classes are left out. It matters to the
+            oracle alone: without labels the classes are the source's.
+        cache: whether features are looked for, and kept, in the store that calls share.
+        skip_unreadable: leave out images that cannot be read instead of stopping.
+        lists: folder of the image lists of a benchmark that chooses its samples by lists.
+        progress: None shows progress in a terminal or a notebook; True and False force it.
+
+    Returns:
+        What was tried, and the run with the setting that was chosen, ready to predict. Where the
+        extra `report` is installed, `out` has a page about it, report.html.
+
+    Raises:
+        InputError: something is wrong with the request or with the data; one line says what to do.
+    """
+    request = TuneRequest(
+        AdaptRequest(
+            source=None if source is None else _domain(source, "source"),
+            target=None if target is None else _domain(target, "target"),
+            dataset=_text(dataset),
+            data=_text(data),
+            backbone=None if backbone is None else backbone_name(backbone),
+            weights=_text(weights),
+            recipe=recipe,
+            recipe_params=_plain(recipe_params),
+            seed=seed,
+            threads=threads,
+            classes=classes,
+            cache=cache,
+            skip_unreadable=skip_unreadable,
+            lists=_text(lists),
+        ),
+        Path(out) if out else None,
+        task=task,
+        method=[method] if isinstance(method, type) else method,
+        trials=trials,
+        validator=validator,
+        oracle=oracle,
+        storage=storage,
+        jobs=jobs,
+        threads=threads,
+        cluster=cluster,
+    )
+    return do_tune(request, _remarks(progress))
+
+
+def do_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
+    """Do what a request asks for, and write a page about it where that is possible.
+
+    Args:
+        request: the search.
+        remarks: where remarks and progress go.
+    """
+    with _own_random_numbers():
+        done = run_tune(request, remarks)
+    # Imported here: the page needs packages that a search does not.
+    from equida.report.page import write_page
+
+    try:
+        write_page(done.folder, done.page, title=f"Search in {done.folder.name}", maps=0)
+    except InputError as error:  # the extra is not installed, or another file is there
+        remarks.say(f"no page: {error}")
+    return done
 
 
 def _domain(given: DataLike, role: str) -> str | Domain:

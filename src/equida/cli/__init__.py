@@ -23,6 +23,7 @@ VERBS = {
     "export": "write a run's classifier as safetensors and ONNX",
     "bench": "run every method on every task, resumable and in parallel, and print the table",
     "compare": "compare methods on two domains of your own, with label-free scores beside",
+    "tune": "search for the setting and the method that a label-free validator prefers",
     "paper": "compare every table and figure of the paper with your runs",
     "rerun": "repeat a run from its record and say whether the result is the same",
     "features": "compute features of every image once, into one memory-mapped file",
@@ -33,7 +34,7 @@ VERBS = {
     "theory": "recompute every table, figure and theorem of the paper that needs no training",
 }
 
-RESUMABLE = {"adapt", "bench", "compare", "features"}
+RESUMABLE = {"adapt", "bench", "compare", "features", "tune"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,6 +9,7 @@ import tyro
 
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods import METHODS, default_config, describe, method_name, split_name
+from equida.methods.auto import AUTO
 from equida.training.recipe import RECIPES, Recipe, hyperparameter_flag
 
 
@@ -119,7 +120,7 @@ def overrides(flags: Any, method: str | None = None) -> dict[str, Any]:
     """
     values = {field.name: getattr(flags, field.name) for field in dataclasses.fields(flags)}
     given = {name: value for name, value in values.items() if value is not Unset.UNSET}
-    if method is None:
+    if method is None or not given:
         return given
     known = _hyperparameters(method)
     composed = len(split_name(method)) > 1
@@ -132,12 +133,17 @@ def overrides(flags: Any, method: str | None = None) -> dict[str, Any]:
 
 def _hyperparameters(method: str) -> dict[str, tuple[str, FieldSpec]]:
     """The part and the field of a method behind each of its flags."""
-    parts = split_name(method)
+    parts = _parts(method)
     return {
         hyperparameter_flag(parts, part, name): (part, spec)
         for part in parts
         for name, spec in specs(METHODS[part].config).items()
     }
+
+
+def _parts(method: str) -> tuple[str, ...]:
+    """The registered methods behind a name; "auto", which chooses one itself, has no flags."""
+    return () if method == AUTO else split_name(method)
 
 
 def asked_for(argv: Sequence[str], flag: str, default: str) -> str:
@@ -156,7 +162,7 @@ def with_flags(base: type, argv: Sequence[str]) -> type:
     dataset = asked_for(argv, "--dataset", asked_for(argv, "-d", ""))
     hyper = method_flags(method, dataset or None)
     training = recipe_flags(asked_for(argv, "--recipe", ""))
-    ideas = " ".join(describe(name).idea for name in split_name(method))
+    ideas = " ".join(describe(name).idea for name in _parts(method))
     made = dataclasses.make_dataclass(
         base.__name__,
         [

@@ -19,6 +19,7 @@ EXTRAS = {
     "export": ("onnx", "onnxscript", "onnxruntime"),
     "tensorboard": ("tensorboard",),
     "transformers": ("transformers",),
+    "tune": ("optuna",),
 }
 REQUIRED = (
     "torch", "numpy", "safetensors", "scikit-learn", "lightning-fabric", "tyro", "rich",

@@ -18,6 +18,7 @@ from equida.cli._flags import (
     overrides,
     with_flags,
 )  # fmt: skip
+from equida.cli._search import print_search
 from equida.data.benchmarks import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class Arguments:
     """Folder or feature file of the benchmark."""
     method: str = "nsm"
     """What is added to source cross-entropy; see `equida list methods`. "a+b" composes two;
-    package.module:Class is one of your own (the module is imported)."""
+    package.module:Class is one of your own (the module is imported). auto tries a few methods on
+    features and takes the one that a label-free validator prefers."""
     backbone: str = ""
     """Feature extractor for images, as for `equida features`; by default the benchmark's, or
     tf_efficientnet_lite0."""
@@ -150,6 +152,8 @@ def run(arguments: "ParsedArguments") -> int:
     remarks = Remarks(say, display_mode(not arguments.quiet), advise=True)
     done = do_request(request_of(arguments), remarks, tensorboard=arguments.tensorboard)
     if done.result is not None:  # only the first process of the run has it
+        if done.search is not None:
+            print_search(done.search, f"{done.task}, {len(done.search.tried)} settings")
         print_result(done)
     return 0
 

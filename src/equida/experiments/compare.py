@@ -172,7 +172,7 @@ def _adapt_request(request: CompareRequest) -> AdaptRequest:
     """What a single run would ask for; rows in memory are written beside the runs first."""
 
     def path(given: str | Domain, role: str) -> str:
-        return given if isinstance(given, str) else _stored(given, request.out, role)
+        return given if isinstance(given, str) else stored_rows(given, request.out, role)
 
     return AdaptRequest(
         path(request.source, "source"),
@@ -190,7 +190,7 @@ def _adapt_request(request: CompareRequest) -> AdaptRequest:
     )
 
 
-def _stored(domain: Domain, out: Path, role: str) -> str:
+def stored_rows(domain: Domain, out: Path, role: str) -> str:
     """The file that rows in memory are written into, for the processes that do the runs."""
     if not isinstance(domain, ArrayDomain):
         raise InputError(f"{role} is {domain!r}; expected a path or rows")

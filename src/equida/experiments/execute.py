@@ -20,7 +20,7 @@ from equida import plugins
 from equida.data import DataSpec, Task
 from equida.data.spec import open_task
 from equida.errors import InputError
-from equida.experiments.grid import PlannedRun
+from equida.experiments.grid import Judge, PlannedRun, Stopped
 from equida.files import read_json, remove
 from equida.runs.entry import Entry
 from equida.torch_modes import MOST, check_count, cores, threads_asked_for
@@ -77,6 +77,8 @@ class Ended:
 
     folder: str
     failure: str | None = None
+    stopped: bool = False
+    """Whether the failure is that its judge has stopped it."""
 
 
 class GridResults:
@@ -166,7 +168,7 @@ def _round(planned: Sequence[PlannedRun], workers: Workers, parallel: Any) -> It
 
     grid, code = os.getpid(), plugins.permission()
     tasks = (
-        delayed(do_run)(run.config, str(run.folder), number, workers.threads, grid, code)
+        delayed(do_run)(run.config, str(run.folder), number, workers.threads, grid, code, run.judge)
         for number, run in enumerate(planned)
     )
     with contextlib.suppress(BrokenProcessPool):
@@ -220,6 +222,7 @@ def do_run(
     threads: int = 0,
     grid: int = 0,
     code: plugins.Permission = NO_CODE,
+    judge: Judge | None = None,
 ) -> Ended:
     """Do a run unless it is finished already; a failure is recorded, not raised.
 
@@ -230,6 +233,7 @@ def do_run(
         threads: of torch in this process; 0 leaves them as they are.
         grid: the process that does the grid; its own workers end when it does.
         code: what may be run of the code that is not equida's own.
+        judge: scores its evaluations and may stop it early, which is recorded as a failure.
     """
     path = Path(folder)
     plugins.grant(code)
@@ -242,19 +246,23 @@ def do_run(
                 return Ended(folder)
             # One that is there all the same is damaged, and would be taken for a finished run.
             remove(path / "result.json")
-            failure = _attempt(config, run, number, threads)
+            failure = _attempt(config, run, number, threads, judge)
             if failure is None:
                 (path / "failed.json").unlink(missing_ok=True)
             else:
                 run.write_json("config.json", config.to_json())
                 run.write_json("failed.json", failure)
             (path / "running.json").unlink(missing_ok=True)
-            return Ended(folder, failure["reason"] if failure else None)
+            if failure is None:
+                return Ended(folder)
+            return Ended(folder, failure["reason"], stopped="stopped" in failure)
     except (InputError, OSError) as error:
         return Ended(folder, str(error))
 
 
-def _attempt(config: RunConfig, run: RunFolder, number: int, threads: int) -> dict[str, Any] | None:
+def _attempt(
+    config: RunConfig, run: RunFolder, number: int, threads: int, judge: Judge | None
+) -> dict[str, Any] | None:
     """Train; None, or why it did not work."""
     before = attempts(run.path)
     if before >= MOST_ATTEMPTS:
@@ -265,9 +273,12 @@ def _attempt(config: RunConfig, run: RunFolder, number: int, threads: int) -> di
     here = {"attempts": before + 1, "host": socket.gethostname(), "process": os.getpid()}
     run.write_json("running.json", here)
     try:
-        _train(config, run.path, number, threads)
+        _train(config, run.path, number, threads, judge)
     except InputError as error:
         return {"reason": str(error)}
+    except Stopped as stopped:
+        run.remove_checkpoint()
+        return {"reason": str(stopped), "stopped": "early"}
     except Exception as error:
         last = str(error).strip().splitlines()
         reason = f"{type(error).__name__}: {last[0] if last else ''}".rstrip(": ")
@@ -275,7 +286,7 @@ def _attempt(config: RunConfig, run: RunFolder, number: int, threads: int) -> di
     return None
 
 
-def _train(config: RunConfig, folder: Path, number: int, threads: int) -> None:
+def _train(config: RunConfig, folder: Path, number: int, threads: int, judge: Judge | None) -> None:
     import torch
 
     from equida.training.loop import train
@@ -291,7 +302,15 @@ def _train(config: RunConfig, folder: Path, number: int, threads: int) -> None:
         precision=config.recipe.precision,
     )
     assert config.task is not None
-    train(config, opened(config.task), folder=folder, fabric=fabric, look_at_target=True)
+    train(
+        config,
+        opened(config.task),
+        folder=folder,
+        fabric=fabric,
+        observers=(judge,) if judge else (),
+        validators=(judge.figure,) if judge else (),
+        look_at_target=True,
+    )
 
 
 @functools.lru_cache(maxsize=16)

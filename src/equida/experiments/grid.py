@@ -84,6 +84,28 @@ class Grid:
         )
 
 
+class Stopped(Exception):
+    """A run was ended before its last step, on purpose."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """An observer that stops a run whose score falls behind; workers are sent it with the run."""
+
+    figure: str
+    """The figure of an evaluation that is the score; a costly validator is computed for it."""
+    thresholds: Mapping[int, float] = field(default_factory=dict)
+    """By step, the least score with which the run goes on."""
+
+    def logged(self, step: int, terms: Mapping[str, float]) -> None:
+        """Losses are not looked at."""
+
+    def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
+        least, score = self.thresholds.get(step), figures.get(self.figure)
+        if least is not None and score is not None and score < least:
+            raise Stopped(f"stopped at step {step}: {score:.4f} is below the median, {least:.4f}")
+
+
 @dataclass(frozen=True)
 class PlannedRun:
     """One run of a grid."""
@@ -93,6 +115,8 @@ class PlannedRun:
     seed: int
     config: RunConfig
     folder: Path
+    judge: Judge | None = None
+    """Scores its evaluations and may stop it early."""
 
     def entry(self, result: Mapping[str, Any] | None = None, failure: str | None = None) -> Entry:
         """Its place in the table, with what is known of it by now."""

@@ -96,6 +96,15 @@ def _shares_flags(data: DataSpec) -> list[str]:
     return [word for flag, text in pairs if text for word in (flag, text)]
 
 
+def setting_flags(config: RunConfig) -> str:
+    """The flags that give another run the same method and hyper-parameters.
+
+    >>> setting_flags(RunConfig("nsm", Recipe(), overrides={"r": 1.0}))
+    '--method nsm --r 1'
+    """
+    return shlex.join(["--method", config.method, *_hyperparameter_flags(config)])
+
+
 def _hyperparameter_flags(config: RunConfig) -> list[str]:
     """The method's hyper-parameters that the run has changed."""
     parts = config.method.split("+")

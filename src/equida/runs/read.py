@@ -13,6 +13,7 @@ from equida.errors import InputError
 from equida.files import check_regular, parse_json
 from equida.progress import Bar, display_mode
 from equida.records import conform
+from equida.runs.search import Search, read_search
 from equida.runs.target import target_remarks
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
@@ -119,6 +120,12 @@ class Run:
             )
             for name, figures in evaluations.items()
         }
+
+    @cached_property
+    def search(self) -> Search | None:
+        """What was tried before the run's setting was chosen, by `equida tune` or by the method
+        "auto"; None for every other run."""
+        return read_search(self.path)
 
     @cached_property
     def log(self) -> list[dict[str, Any]]:

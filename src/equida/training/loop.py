@@ -44,6 +44,7 @@ def train(
     folder: Path | None = None,
     fabric: Fabric | None = None,
     observers: tuple[Observer, ...] = (),
+    validators: tuple[str, ...] = (),
     backbone: SeededBackbone | None = None,
     look_at_target: bool = False,
     calibrate_confidences: bool = False,
@@ -57,6 +58,7 @@ def train(
             written.
         fabric: device, precision and processes; None: one process on the best device.
         observers: told of losses and evaluations as they come.
+        validators: costly ones that each evaluation computes, besides the one that `keep` names.
         backbone: the config's backbone, where it has been loaded already; it is trained in place.
         look_at_target: say in the result how large the target's classes look and whether adaptation
             may have hurt; for rows of features that takes seconds, once for each task.
@@ -77,7 +79,7 @@ def train(
     objective, optimizer = prepare(fabric, built.objective, built.optimizer)
     torch.manual_seed(config.seed + fabric.global_rank)
     feed = Feed(built.config, fabric, built.dtype)
-    recorder = Recorder(task, built, fabric, feed, folder, observers)
+    recorder = Recorder(task, built, fabric, feed, folder, observers, validators)
     start = recorder.resume()
     prepares = prepare_method(built, task, fabric, recorder.folder, resumed=start > 0)
     draws = start * recipe.accumulate

@@ -103,6 +103,8 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     if small := small_domains(opened.task, recipe.batch_size):
         remarks.say(small)
     images = not isinstance(opened.task.target, ArrayDomain)
+    if request.features is None:
+        request = dataclasses.replace(request, features=images)
     backbone = _backbone(request, opened, previous)
     _check_features(request, images, previous)
     on_features = images and bool(request.features or (previous and previous.feature_origin))
@@ -111,7 +113,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         opened.task,
         backbone=request.backbone,
         weights=request.weights,
-        features=request.features,
+        features=bool(request.features),
         origin=origin,
         recipe_params=request.recipe_params,
         on_features=on_features,
@@ -269,7 +271,7 @@ def _backbone(request: AdaptRequest, opened: OpenedRequest, previous: RunConfig 
         origin = previous.feature_origin if images else None
         return origin.backbone if origin else previous.backbone
     data_set = opened.spec.data_set if opened.spec else None
-    return request.backbone or default_backbone(opened.task, data_set, request.features)
+    return request.backbone or default_backbone(opened.task, data_set, bool(request.features))
 
 
 def _check_features(request: AdaptRequest, images: bool, previous: RunConfig | None) -> None:

@@ -81,6 +81,7 @@ class Recorder:
         feed: knows which samples a batch had.
         folder: where the run is written; None: nothing is written.
         observers: told of losses and evaluations as they come.
+        validators: costly ones that each evaluation computes, besides the one that `keep` names.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Recorder:
         feed: Feed,
         folder: Path | None,
         observers: tuple[Observer, ...],
+        validators: tuple[str, ...] = (),
     ) -> None:
         self.task, self.built, self.fabric, self.feed = task, built, fabric, feed
         self.observers = observers
@@ -103,10 +105,11 @@ class Recorder:
         self.best: dict[str, Tensor] | None = None
         self.seconds, self.started = 0.0, time.monotonic()
         self.predictions: DomainPredictions | None = None
+        self.asked = {self.recipe.keep, *validators}
         computed = [
             VALIDATORS[name]
             for name in VALIDATORS
-            if not VALIDATORS[name].costly or name == self.recipe.keep
+            if not VALIDATORS[name].costly or name in self.asked
         ]
         self.needs: set[str] = {need for validator in computed for need in validator.needs}
         self.viewers = [observer for observer in observers if isinstance(observer, SeesPredictions)]
@@ -209,7 +212,7 @@ class Recorder:
         for viewer in self.viewers:
             viewer.predictions(done, self.predictions, source)
         figures = {"step": float(done)} | measure(
-            Evaluated(self.predictions, source), asked=(self.recipe.keep,)
+            Evaluated(self.predictions, source), asked=self.asked
         )
         self.history.append(figures)
         if self.folder:

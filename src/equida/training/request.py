@@ -53,8 +53,8 @@ class AdaptRequest:
     backbone: str | None = None
     weights: str | None = None
     """File with the backbone's weights."""
-    features: bool = False
-    """Compute the backbone's features once and train on them."""
+    features: bool | None = False
+    """Compute the backbone's features once and train on them; None: where the data are images."""
     recipe: str | None = None
     """Name of a recipe; chosen by the data by default."""
     method_params: Mapping[str, Any] = field(default_factory=dict)
@@ -86,6 +86,8 @@ class AdaptRequest:
     """Which classes the task has where the domains' differ."""
     cache: bool = True
     """Whether features are looked for, and kept, in the store that commands share."""
+    purpose: str = ""
+    """What the run's default folder is called by; "": the method."""
 
     @property
     def in_memory(self) -> bool:
@@ -313,7 +315,8 @@ def default_folder(opened: OpenedRequest, request: AdaptRequest) -> Path:
     protocol = opened.spec.protocol if opened.spec else ""
     data_set = opened.spec.data_set if opened.spec else None
     dataset = data_set.name if data_set else ""
-    words = [dataset, opened.task.name, protocol, request.method, f"seed{request.seed}"]
+    purpose = request.purpose or request.method
+    words = [dataset, opened.task.name, protocol, purpose, f"seed{request.seed}"]
     # Data in memory have no names that would tell one call from the next.
     words += [opened.sha256[:8]] if opened.spec is None else []
     return _below_runs("-".join(word for word in words if word))

@@ -70,7 +70,9 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     out = folder or Path(
         request.out
         or default_pair_folder(
-            str(request.source), str(request.target), f"{request.method}-seed{request.seed}"
+            str(request.source),
+            str(request.target),
+            f"{request.purpose or request.method}-seed{request.seed}",
         )
     )
     ignore = images == "target" and request.ignore_target_labels

@@ -26,6 +26,7 @@ from equida.report.tsne import import_tsne
 from equida.runs.commands import adapt_command, rerun_command
 from equida.runs.entry import SELECTIONS, Entry
 from equida.runs.read import Run, read_runs
+from equida.runs.search import Search, read_searches, rows
 from equida.runs.significance import FEWEST_PAIRS, LEVEL
 from equida.training.config import RunConfig
 
@@ -67,7 +68,8 @@ def write_page(
         raise InputError(f"{root} holds no runs; make some with equida bench or equida adapt")
     content = arrange(found)
     name = title or root.resolve().name
-    text = make_page(content, str(root), name, Pictures(images), maps, advance)
+    searches = read_searches(runs) if isinstance(runs, Path) else []
+    text = make_page(content, str(root), name, Pictures(images), maps, advance, searches)
     # File names may hold bytes that are no text; the page shows them as question marks.
     write_atomic(out, text.encode("utf-8", "replace"))
     return content
@@ -79,7 +81,13 @@ def _is_page(file: Path) -> bool:
 
 
 def make_page(
-    content: PageContent, root: str, title: str, pictures: Pictures, maps: int, advance: Advance
+    content: PageContent,
+    root: str,
+    title: str,
+    pictures: Pictures,
+    maps: int,
+    advance: Advance,
+    searches: Sequence[Search] = (),
 ) -> str:
     """The page as text."""
     mapped = choose_mapped(content.finished, maps)
@@ -100,6 +108,7 @@ def make_page(
             finished=len(content.finished),
             few=FEW,
             headlines=headlines(content),
+            searches=[_search(search) for search in searches],
             labelled=any("confusion" in shown.result for shown in content.finished),
             measures=_measures(),
             selections={name: SELECTIONS[name] for name in selections},
@@ -161,6 +170,16 @@ def facts(content: PageContent) -> str:
     if content.unfinished:
         words.append(f"{len(content.unfinished)} unfinished or failed")
     return " · ".join(words)
+
+
+def _search(search: Search) -> dict[str, Any]:
+    summary = search.summary
+    return {
+        "summary": f"{summary[0].upper()}{summary[1:]}.",
+        "chosen_by": search.chosen_by,
+        "oracle": search.uses_target_labels,
+        "rows": rows(search),
+    }
 
 
 def _metrics(content: PageContent) -> list[str]:

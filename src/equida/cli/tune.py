@@ -1,0 +1,162 @@
+"""`equida tune`: the setting and the method that a label-free validator prefers."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from equida.cli._flags import (
+    ClassesFlag,
+    JobsFlag,
+    ListsFlag,
+    NoCacheFlag,
+    RecipeFlag,
+    SkipFlag,
+    listed,
+    overrides,
+    with_recipe_flags,
+)  # fmt: skip
+from equida.cli._search import print_search
+from equida.data.benchmarks import BENCHMARKS
+
+if TYPE_CHECKING:
+    from equida.experiments.tune import Tuned, TuneRequest
+
+
+@dataclass
+class Arguments:
+    """Search for the hyper-parameters, and the method, that a label-free validator prefers.
+
+    equida tune photos/ clipart/ --method nsm,cwsm,bnm,clusters --trials 50
+    equida tune -d office31 -t A2W --data FEATURES.npz --method nsm
+
+    The default setting is tried first, and the result says how the chosen one compares with it.
+    Features of images are computed once. Target labels are not read unless --oracle asks for it.
+    The same command again continues where it was. OUT/chosen is a run for equida predict, and
+    OUT/report.html a page about the search.
+    """
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = ""
+    """Folder of class folders, image list or feature file (FILE:DOMAIN)."""
+    target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")] = ""
+    """The same for the target."""
+    dataset: Annotated[
+        str,
+        tyro.conf.arg(
+            aliases=["-d"],
+            help=f"A data set in place of SOURCE and TARGET: {listed(BENCHMARKS)}, or the path of"
+            " your own.",
+        ),
+    ] = ""
+    task: Annotated[str, tyro.conf.arg(aliases=["-t"])] = ""
+    """The task of the data set, such as A2W."""
+    data: str = ""
+    """Folder or feature file of the data set."""
+    method: str = "nsm"
+    """Methods to search over, with commas between them; "a+b" composes two. Their ranges are those
+    that equida list methods shows."""
+    trials: int = 50
+    """Settings to try in all, those of earlier calls included."""
+    validator: str = ""
+    """The label-free score that decides; knn_balance by default."""
+    oracle: bool = False
+    """Let target accuracy decide. This uses target labels, and all that comes of it says so."""
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Folder of the search; by default one below runs/."""
+    storage: str = ""
+    """URL of a database for the trials, such as postgresql://USER@HOST/NAME, which several machines
+    may share, each with its own --out; by default a file in OUT."""
+    seed: int = 0
+    """Seed of the settings that are tried, and of their runs."""
+    backbone: str = ""
+    """The network that computes features of images; by default a small one."""
+    weights: str = ""
+    """File with its weights (.safetensors or .pth)."""
+    recipe: RecipeFlag = ""
+    jobs: JobsFlag = 0
+    threads: int = 0
+    """Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one."""
+    cluster: str = ""
+    """dask://HOST:PORT: do the runs there."""
+    classes: ClassesFlag = "shared"
+    no_cache: NoCacheFlag = False
+    skip_unreadable: SkipFlag = False
+    lists: ListsFlag = ""
+    quiet: bool = False
+    """Show no progress."""
+
+
+def arguments_for(argv: Sequence[str]) -> type:
+    """The flags above and those of the recipe."""
+    return with_recipe_flags(Arguments)
+
+
+def request_of(arguments: Any) -> "TuneRequest":
+    """What the flags ask for; their dataclass is made from the recipe, so its type has no name."""
+    from equida.experiments.tune import TuneRequest
+    from equida.training.request import AdaptRequest
+
+    given: Arguments = arguments
+    return TuneRequest(
+        AdaptRequest(
+            source=given.source or None,
+            target=given.target or None,
+            dataset=given.dataset or None,
+            data=given.data or None,
+            backbone=given.backbone or None,
+            weights=given.weights or None,
+            recipe=given.recipe or None,
+            recipe_params=overrides(arguments.training),
+            seed=given.seed,
+            threads=given.threads,
+            classes=given.classes,
+            cache=not given.no_cache,
+            skip_unreadable=given.skip_unreadable,
+            lists=given.lists or None,
+        ),
+        given.out,
+        task=given.task or None,
+        method=given.method,
+        trials=given.trials,
+        validator=given.validator or None,
+        oracle=given.oracle,
+        storage=given.storage or None,
+        jobs=given.jobs,
+        threads=given.threads,
+        cluster=given.cluster,
+    )
+
+
+def run(arguments: Arguments) -> int:
+    """Search, and print what was found."""
+    from equida.api import do_tune
+    from equida.progress import display_mode, say
+    from equida.training.request import Remarks
+
+    done = do_tune(request_of(arguments), Remarks(say, display_mode(not arguments.quiet)))
+    print_tuned(done)
+    return 0
+
+
+def print_tuned(done: "Tuned") -> None:
+    """Print a search, the chosen setting as flags, and what to do with the run."""
+    from equida.progress import safe_console
+    from equida.runs.commands import setting_flags
+    from equida.training.trust import named_code
+
+    print_search(done.search, f"{done.run.task}, {len(done.search.tried)} settings")
+    folder = shlex.quote(str(done.run.path))
+    trust = " --trust" if named_code(done.run.config) else ""
+    takes = done.run.config.takes_images
+    further = f"   labels for new images: equida predict {folder} IMAGES{trust}"
+    lines = [
+        f"the same setting elsewhere: equida adapt {setting_flags(done.run.config)} ...",
+        f"run: {folder}{further if takes else ''}",
+        *([f"page: {shlex.quote(str(done.page))}"] if done.page.is_file() else []),
+    ]
+    console = safe_console()
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,132 @@
+"""`--method auto`: a small, fixed search whose result is an ordinary run.
+
+The settings of `equida.methods.auto` are tried one after another in the folder `candidates` of the
+run; the default validator chooses, and the run is then done with the chosen setting, as any other.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from equida.data import ArrayDomain
+from equida.errors import InputError
+from equida.evaluation.validators import DEFAULT_VALIDATOR
+from equida.methods.auto import AUTO, auto_candidates
+from equida.progress import duration
+from equida.runs.search import FILE, Search, Tried, kept_score, read_search
+from equida.torch_modes import threads_asked_for, torch_threads
+from equida.training.aims import check_priors
+from equida.training.folder import RunFolder
+from equida.training.loop import train
+from equida.training.plan import Plan
+from equida.training.processes import make_fabric
+from equida.training.request import AdaptRequest, Remarks
+from equida.training.watch import watch
+
+
+def first_request(request: AdaptRequest) -> AdaptRequest:
+    """The request for a run of the first candidate, whose plan all of them share.
+
+    Raises:
+        InputError: the request has something that a search cannot have.
+    """
+    if request.method_params:
+        name = next(iter(request.method_params))
+        raise InputError(f"{name} is given, but --method {AUTO} chooses it; leave it out")
+    if request.devices * request.num_nodes > 1:
+        raise InputError(
+            f"--method {AUTO} works on one process; find the method without --devices and"
+            " --num-nodes, and then adapt with it"
+        )
+    method, overrides = auto_candidates(source_free=bool(request.from_run))[0]
+    return dataclasses.replace(request, method=method, method_params=overrides, purpose=AUTO)
+
+
+def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
+    """The plan with the candidate that the default validator prefers; target labels do not count.
+
+    Args:
+        plan: of the first candidate.
+        request: what was asked for.
+        remarks: where remarks and progress go.
+
+    Raises:
+        InputError: the data are images, the folder holds something else, or no candidate could be
+            run to its end.
+    """
+    assert plan.task is not None
+    if not isinstance(plan.task.target, ArrayDomain):
+        raise InputError(
+            f"--method {AUTO} compares methods on rows such as features, and the target has images;"
+            " add --features"
+        )
+    _check_folder(plan.folder)
+    candidates = auto_candidates(source_free=bool(request.from_run))
+    with RunFolder(plan.folder).locked():
+        tried = []
+        for number, (method, overrides) in enumerate(candidates):
+            one = _try(plan, number, method, overrides, request, remarks)
+            shown = one.reason if one.score is None else f"{DEFAULT_VALIDATOR} {one.score:.4f}"
+            taken = f" in {duration(one.seconds)}" if one.seconds else ""
+            remarks.say(f"{number + 1}/{len(candidates)} {one.title}: {shown}{taken}")
+            tried.append(one)
+        search = Search("auto", DEFAULT_VALIDATOR, False, tuple(tried))
+        if search.chosen is None:
+            raise InputError(f"{search.summary}; the first failed: {tried[0].reason}")
+        search.write(plan.folder)
+    remarks.say(search.summary)
+    return _plan(plan, search.chosen.method, search.chosen.overrides)
+
+
+def _plan(
+    plan: Plan, method: str, overrides: Mapping[str, Any], folder: Path | None = None
+) -> Plan:
+    config = dataclasses.replace(plan.config, method=method, overrides=dict(overrides))
+    return dataclasses.replace(plan, config=config, folder=folder or plan.folder)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder with a run or a search that is not of this kind."""
+    earlier = read_search(folder)
+    if earlier is None and (folder / "result.json").exists():
+        raise InputError(f"{folder} holds a finished run of another kind; choose another --out")
+    if earlier is not None and earlier.kind != "auto":
+        raise InputError(f"{folder} holds {FILE} of equida tune; choose another --out")
+
+
+def _try(
+    plan: Plan,
+    number: int,
+    method: str,
+    overrides: Mapping[str, Any],
+    request: AdaptRequest,
+    remarks: Remarks,
+) -> Tried:
+    """Do the run of a candidate, unless it is done already, and score it."""
+    words = "-".join([method, *(f"{name}={value:g}" for name, value in overrides.items())])
+    mine = _plan(plan, method, overrides, plan.folder / "candidates" / words)
+    one = Tried(number, method, overrides, "failed", default=not number, folder=str(mine.folder))
+    result = mine.existing_result()
+    if result is None:
+        try:
+            result = _train(mine, request, remarks)
+        except InputError as error:  # the loss is not finite; the next candidate may do better
+            return dataclasses.replace(one, reason=str(error))
+    score, seconds = kept_score(result, DEFAULT_VALIDATOR), float(result["seconds"])
+    return dataclasses.replace(one, state="finished", score=score, seconds=seconds)
+
+
+def _train(plan: Plan, request: AdaptRequest, remarks: Remarks) -> dict[str, Any]:
+    """The result of a run without what only the chosen one needs: calibration, a look at shares."""
+    assert plan.task is not None
+    config, folder = plan.config, plan.folder
+    config.check()
+    check_priors(config, plan.task)
+    fabric = make_fabric(request.accelerator, precision=config.recipe.precision)
+    threads = request.threads or threads_asked_for() or (1 if config.backbone == "none" else 0)
+    shown = partial(watch, mode=remarks.mode, folder=folder)
+    with torch_threads(threads), shown(config) as observer:
+        trained = train(config, plan.task, folder=folder, fabric=fabric, observers=(observer,))
+    return trained.result
