@@ -214,7 +214,7 @@ def test_target_labels_are_never_seen(
     other = dataclasses.replace(target, labels=nonsense)
     check = VALIDATORS[name]
     assert check.score(target, source) == check.score(other, source)
-    assert check.score(target, source) == check.score(target.without_labels(), source)
+    assert check.score(target, source) == check.score(target.without_labels, source)
 
 
 @pytest.mark.parametrize("name", VALIDATORS)

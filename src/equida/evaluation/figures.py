@@ -33,11 +33,11 @@ class Evaluated:
     @cached_property
     def confusion(self) -> Tensor | None:
         """Of the target; None without target labels."""
-        return self.target.confusion()
+        return self.target.confusion
 
     @cached_property
     def source_confusion(self) -> Tensor | None:
-        return None if self.source is None else self.source.confusion()
+        return None if self.source is None else self.source.confusion
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,21 @@ class InputRows:
         self.samples = torch.arange(len(rows)) if samples is None else samples
 
     @cached_property
+    def units(self) -> Tensor:
+        """The rows, each scaled to unit length."""
+        return torch.nn.functional.normalize(self.rows.float(), dim=1)
+
+    @cached_property
+    def centre(self) -> Tensor:
+        """The mean of the unit rows."""
+        return self.units.mean(0)
+
+    @cached_property
+    def spread(self) -> float:
+        """The sum over the unit rows of their squared distance from the centre."""
+        return float((self.units - self.centre).square().sum())
+
+    @cached_property
     def neighbours(self) -> tuple[Tensor, Tensor]:
         """Samples, (queries,), and the nearest others of each, (queries, k), by cosine similarity.
 
@@ -42,7 +57,7 @@ class InputRows:
         >>> rows.neighbours[1][:, 0].tolist()
         [2, 3, 0, 1]
         """
-        units = torch.nn.functional.normalize(self.rows.float(), dim=1)
+        units = self.units
         queries = torch.arange(0, len(units), max(1, math.ceil(len(units) / QUERIES)))
         k = min(NEIGHBOURS, len(units) - 1)
         found = []
@@ -73,12 +88,14 @@ class DomainPredictions:
         """The most likely class of each sample."""
         return self.log_probs.argmax(1)
 
+    @cached_property
     def confusion(self) -> Tensor | None:
         """Counts by true and predicted class, or None without labels."""
         if self.labels is None or not bool((self.labels >= 0).any()):
             return None
         return confusion_matrix(self.predicted, self.labels, self.log_probs.shape[1])
 
+    @cached_property
     def without_labels(self) -> "DomainPredictions":
         """The same predictions, as a validator may see those of a target."""
         return dataclasses.replace(self, labels=None)

@@ -298,8 +298,8 @@ class Recorder:
         }
         if self.config.aims:
             result["aims"] = {name: asdict(aim) for name, aim in self.config.aims.items()}
-        result |= describe(predictions.without_labels())
-        confusion = predictions.confusion()
+        result |= describe(predictions.without_labels)
+        confusion = predictions.confusion
         if confusion is not None:
             result["confusion"] = confusion.tolist()
         if self.folder:

@@ -48,7 +48,7 @@ class Validator:
                 f"validator {self.name!r} needs {WORDS[lacking[0]]}; choose another one"
             )
         seen = source if "source" in self.needs else None
-        return float(self.function(target.without_labels(), seen))
+        return float(self.function(target.without_labels, seen))
 
     def lacking(
         self, target: DomainPredictions, source: DomainPredictions | None = None
@@ -56,7 +56,7 @@ class Validator:
         """What it needs and is not there."""
         domains = [target, source] if "source" in self.needs and source is not None else [target]
         there = {
-            "source": source is not None and source.confusion() is not None,
+            "source": source is not None and source.confusion is not None,
             "features": all(domain.features is not None for domain in domains),
             "inputs": all(domain.inputs is not None for domain in domains),
             "cluster_labels": target.cluster_labels is not None,

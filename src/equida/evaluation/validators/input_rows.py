@@ -7,7 +7,6 @@ these features, so that a network cannot please the score by moving its own.
 import math
 
 import torch
-from torch.nn.functional import normalize
 
 from equida.evaluation.predictions import DomainPredictions
 from equida.evaluation.validators.base import validator
@@ -67,13 +66,12 @@ def calinski_harabasz(target: DomainPredictions, source: DomainPredictions | Non
     (Calinski & Harabasz 1974). Where everything is one class, or nothing varies within, it is 0.
     """
     assert target.inputs is not None
-    rows = normalize(target.inputs.rows.float(), dim=1)
+    rows, mean, total = target.inputs.units, target.inputs.centre, target.inputs.spread
     predicted = target.predicted[target.inputs.samples]
     sizes = torch.bincount(predicted, minlength=target.log_probs.shape[1]).to(rows.dtype)
     sums = rows.new_zeros(len(sizes), rows.shape[1]).index_add_(0, predicted, rows)
-    mean, groups, count = rows.mean(0), int((sizes > 0).sum()), len(rows)
-    total = float((rows - mean).square().sum())
     present = sizes > 0
+    groups, count = int(present.sum()), len(rows)
     means = sums[present] / sizes[present][:, None]
     between = float((sizes[present] * (means - mean).square().sum(1)).sum())
     within = total - between

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 )
 def source_accuracy(target: DomainPredictions, source: DomainPredictions | None) -> float:
     """Share of source samples that are predicted right, in [0, 1]."""
-    confusion = source.confusion() if source else None
+    confusion = source.confusion if source else None
     assert confusion is not None
     return accuracy(confusion)
 
