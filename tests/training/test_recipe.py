@@ -80,6 +80,33 @@ def test_three_steps_are_those_of_the_formula() -> None:
         assert layer.weight.item() == pytest.approx(weight, rel=1e-12)
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_the_optimiser_is_torchs_and_continues_its_state(momentum: float) -> None:
+    """Bit for bit, one parameter without a gradient included, also from a stored state."""
+    torch.manual_seed(0)
+    ours, theirs = (nn.Sequential(nn.Linear(4, 3), nn.Linear(2, 2)) for _ in range(2))
+    theirs.load_state_dict(ours.state_dict())
+    chosen = Recipe(momentum=momentum)
+    mine = sgd(nn.Identity(), [ours], chosen)
+    reference = torch.optim.SGD(
+        theirs.parameters(), 0.01, momentum, weight_decay=1e-3, nesterov=momentum > 0, fused=True
+    )
+    for step in range(4):
+        if step == 2:
+            stored = mine.state_dict()
+            mine = sgd(nn.Identity(), [ours], chosen)
+            mine.load_state_dict(stored)
+        schedule(mine, chosen, step)
+        reference.param_groups[0]["lr"] = mine.param_groups[0]["lr"]
+        x = torch.randn(5, 4)
+        for model, optimizer in ((ours, mine), (theirs, reference)):
+            model[0](x).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert all(p.equal(q) for p, q in zip(ours.parameters(), theirs.parameters(), strict=True))
+        assert all(parameter.grad is None for parameter in ours.parameters())
+
+
 def test_every_backbone_has_a_default_recipe() -> None:
     assert default_recipe("none") == "features"
     assert default_recipe("lenet") == "digits"

@@ -119,9 +119,21 @@ def prepare(fabric: Fabric, module: nn.Module, optimizer: torch.optim.Optimizer)
     One process in plain precision needs no wrappers, which would cost a small step several percent
     of its time.
     """
-    if fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true":
+    if _is_plain(fabric):
         return module.to(fabric.device), optimizer
     return fabric.setup(module, optimizer)  # type: ignore[no-any-return]
+
+
+def backward(fabric: Fabric, loss: Tensor) -> None:
+    """Add the gradient of the loss to the parameters, by Fabric where it has wrapped them."""
+    if _is_plain(fabric):
+        loss.backward()
+    else:
+        fabric.backward(loss)
+
+
+def _is_plain(fabric: Fabric) -> bool:
+    return fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
 
 
 def processes(fabric: Fabric) -> dict[str, Any]:
