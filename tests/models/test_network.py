@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from equida.models.network import Network
+from equida.models.network import Dropout, Network
 
 
 def test_features_are_those_the_classifier_sees() -> None:
@@ -40,3 +40,56 @@ def test_what_is_frozen_whole_stays_in_evaluation_mode() -> None:
     network.train()(torch.randn(8, 4))
     assert not backbone.training
     assert all(value.equal(before[name]) for name, value in backbone.state_dict().items())
+
+
+def separate(network: Network, source: torch.Tensor, target: torch.Tensor) -> list[torch.Tensor]:
+    return [*network(source), *network(target)]
+
+
+def test_rows_of_both_domains_share_a_matrix_product_and_are_normalised_apart() -> None:
+    torch.manual_seed(0)
+    source, target = torch.randn(6, 5).double(), torch.randn(7, 5).double() + 3.0
+    together = Network(nn.Identity(), 5, 3, bottleneck=4, dropout=0.3).double()
+    apart = Network(nn.Identity(), 5, 3, bottleneck=4, dropout=0.3).double()
+    apart.load_state_dict(together.state_dict())
+    products: list[int] = []
+    together.bottleneck[0].register_forward_hook(lambda _, rows, __: products.append(len(rows[0])))
+    torch.manual_seed(1)
+    (first, second), (third, fourth) = together.both(source, target)
+    torch.manual_seed(1)
+    for found, expected in zip(
+        (first, second, third, fourth), separate(apart, source, target), strict=True
+    ):
+        assert found.allclose(expected, rtol=1e-12, atol=1e-12)
+    assert products == [13]
+    for name, value in together.state_dict().items():
+        assert value.allclose(apart.state_dict()[name], rtol=1e-12, atol=1e-12), name
+
+
+def test_images_pass_the_backbone_one_domain_at_a_time() -> None:
+    torch.manual_seed(0)
+    source, target = torch.randn(6, 4), torch.randn(6, 4) + 3.0
+    seen: list[int] = []
+    backbone = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    backbone.register_forward_hook(lambda _, rows, __: seen.append(len(rows[0])))
+    network = Network(backbone, 4, 2, bottleneck=3, dropout=0.0)
+    outputs = network.both(source, target)
+    assert seen == [6, 6]
+    expected = separate(network, source, target)
+    for found, other in zip([*outputs[0], *outputs[1]], expected, strict=True):
+        assert found.equal(other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_dropout_zeroes_a_share_and_scales_the_rest(dtype: torch.dtype) -> None:
+    """The share of zeros of 100,000 numbers is within 5 standard deviations of p."""
+    torch.manual_seed(0)
+    layer = Dropout(0.2)
+    x = torch.full((100, 1000), 2.0, dtype=dtype, requires_grad=True)
+    dropped = layer(x)
+    assert set(dropped.detach().unique().tolist()) == {0.0, 2.5}
+    share = float((dropped == 0).double().mean())
+    assert share == pytest.approx(0.2, abs=5 * (0.2 * 0.8 / 1e5) ** 0.5)
+    (gradient,) = torch.autograd.grad(dropped.sum(), x)
+    assert gradient.equal(dropped.detach() / 2.0)
+    assert layer.eval()(x).equal(x)

@@ -22,6 +22,7 @@ from equida.errors import InputError
 from equida.evaluation.figures import FIGURES
 from equida.evaluation.validators import VALIDATORS
 from equida.methods import METHODS
+from equida.models.network import Network
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.loop import Trained, train
@@ -228,6 +229,24 @@ def test_compilation_computes_the_same(run: Run, monkeypatch: pytest.MonkeyPatch
     first, second = weights(run(iterations=2)), weights(run(iterations=2, compile=True))
     assert compiled == ["Network"]
     assert all(first[k].allclose(second[k], atol=1e-6) for k in first)
+
+
+@pytest.mark.parametrize("method", ["nsm", "dann", "mcd+jan", "symnets+nsm"])
+def test_both_domains_together_train_as_one_after_the_other(
+    run: Run, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """In float64, with batch normalisation and dropout, whatever the method does with them."""
+    options = {"iterations": 50, "precision": "64-true", "bottleneck": 16, "dropout": 0.5}
+    together = weights(run(method, **options))
+
+    def one_by_one(self: Network, source: Tensor, target: Tensor) -> Any:
+        return self(source), self(target)
+
+    monkeypatch.setattr(Network, "both", one_by_one)
+    apart = weights(run(method, **options))
+    assert together.keys() == apart.keys()
+    for name, value in together.items():
+        assert value.allclose(apart[name], rtol=1e-6, atol=1e-6), name
 
 
 def test_held_out_samples_are_not_trained_on(run: Run, task: Task) -> None:

@@ -24,7 +24,13 @@ from equida.training.evaluate import predict
 from equida.training.feed import Feed
 from equida.training.optimizer import schedule
 from equida.training.prepare import prepare_method
-from equida.training.processes import make_fabric, on_rank_zero, prepare, without_exchange
+from equida.training.processes import (
+    backward,
+    make_fabric,
+    on_rank_zero,
+    prepare,
+    without_exchange,
+)
 from equida.training.recorder import Observer, Recorder, Stepped, Trained
 from equida.training.target_check import (
     FEWEST_HELD_OUT,
@@ -99,7 +105,7 @@ def train(
                 samples = feed.positions(target) if prepares else None
                 inputs = feed.inputs(source, target)
                 terms = objective(*inputs, step / recipe.iterations, samples)
-                fabric.backward(_sum(terms, recipe.accumulate))
+                backward(fabric, _sum(terms, recipe.accumulate))
             recorder.note(step * recipe.accumulate + part, terms)
         if recipe.clip:
             # A gradient that is not finite shows in the next loss; a look here would wait for it.

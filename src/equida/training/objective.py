@@ -11,8 +11,8 @@ from equida.models.network import Network
 class Objective(nn.Module):
     """The named terms of a step's loss; their sum is what backward is called on.
 
-    Source and target pass the network one after the other, as in the protocol, so that batch
-    normalisation sees one domain at a time. Without a source, the target terms alone remain.
+    Batch normalisation sees one domain at a time, source first, as in the protocol. Without a
+    source, the target terms alone remain.
 
     Args:
         network: the network that is trained.
@@ -48,10 +48,14 @@ class Objective(nn.Module):
         samples: Tensor | None = None,
     ) -> dict[str, Tensor]:
         if source is None or labels is None:
-            output = self._output(target, samples)
+            output = self._output(self.network(target), samples)
             return self.method(output, output.logits.new_empty(0), output, progress)  # type: ignore[no-any-return]
-        source_out, labels = self._output(source), self._all(labels)
-        target_out = self._output(target, samples) if self.method.uses_target else source_out
+        labels = self._all(labels)
+        if self.method.uses_target:
+            of_source, of_target = self.network.both(source, target)
+            source_out, target_out = self._output(of_source), self._output(of_target, samples)
+        else:
+            source_out = target_out = self._output(self.network(source))
         ramp = min(1.0, progress / self.warm_up) if self.warm_up else 1.0
         terms = self.method.ramped_terms(source_out, labels, target_out, progress, ramp)
         if self.method.owns_cross_entropy:
@@ -59,8 +63,8 @@ class Objective(nn.Module):
         loss = F.cross_entropy(source_out.logits, labels, label_smoothing=self.label_smoothing)
         return {"cross_entropy": loss} | terms
 
-    def _output(self, x: Tensor, samples: Tensor | None = None) -> Output:
-        features, logits = self.network(x)
+    def _output(self, computed: tuple[Tensor, Tensor], samples: Tensor | None = None) -> Output:
+        features, logits = computed
         positions = None if samples is None else self._all(samples)
         return Output(self._all(features), self._all(logits), positions)
 
