@@ -15,7 +15,7 @@ import sklearn
 import torch
 import torch.nn.functional as F
 
-from equida import EquidaClassifier
+from equida import EquidaClassifier, losses
 from equida.cli import VERBS, arguments_class
 from equida.cli._parse import parse
 from equida.training.recipe import RECIPES
@@ -30,7 +30,7 @@ PAGES = {
     )
 }
 # These are made when the site is built, from the help and the registries themselves.
-MADE = {"docs/commands.md", "docs/data_sets.md", "docs/theory.md"}
+MADE = {"docs/commands.md", "docs/data_sets.md", "docs/losses.md", "docs/theory.md"}
 FRAGMENTS = {"CONTRIBUTING.md"}
 """Pages whose Python shows pieces of files, not programs."""
 
@@ -129,3 +129,20 @@ def names_of(page: str) -> dict[str, Any]:
     if page == "docs/own_loop.md":
         names |= {"z_s": source_logits, "z_t": target_logits, "y": torch.arange(8) % 3}
     return names
+
+
+def test_the_table_of_losses_has_each_with_what_it_pushes_towards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sphinx", reason="needs the extra docs")
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    pages = importlib.import_module("from_registry")
+    (tmp_path / "method_notes.toml").write_text((ROOT / "docs/method_notes.toml").read_text())
+    pages.loss_page(tmp_path)
+    lines = (tmp_path / "losses.md").read_text().splitlines()
+    rows = {line.split("`")[1]: line.split(" | ") for line in lines if line.startswith("| [`")}
+    assert sorted(rows) == sorted(losses.__all__)
+    equal = {name for name, row in rows.items() if "equal class sizes" in row[-1]}
+    # One-hot rows minimise these three whatever the sizes of the classes.
+    assert {"max_square", "entropy", "mcc"} == set(rows) - equal
+    assert all("sure predictions" in row[-1] for row in rows.values())

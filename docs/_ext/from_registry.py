@@ -1,4 +1,4 @@
-"""Pages that are made from the code: a page for each method, the commands, data sets and recipes.
+"""Pages that are made from the code: methods, losses, commands, data sets and recipes.
 
 They are written when the build begins and are not kept in the repository.
 """
@@ -6,13 +6,20 @@ They are written when the build begins and are not kept in the repository.
 import csv
 import dataclasses
 import importlib
+import inspect
 import io
+import re
+import sys
 import tomllib
+from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
+from typing import Any
 
+import torch
 from sphinx.application import Sphinx
 
+from equida import alignment, losses
 from equida.cli import VERBS, arguments_class
 from equida.cli._parse import parse
 from equida.data import BENCHMARKS
@@ -124,6 +131,83 @@ def method_pages(docs: Path) -> None:
     )
 
 
+METHOD_OF = {"information_maximization": "im"}
+"""The methods that do not have the name of their loss."""
+
+
+def pushes_towards(loss: Callable[[torch.Tensor], torch.Tensor]) -> str:
+    """What lowers the loss, with its defaults: sure predictions, and classes of equal size.
+
+    Both are tried on six rows and three classes: one-hot rows against undecided ones, and classes
+    of sizes 2, 2, 2 against 4, 1, 1.
+    """
+    one_hot = 50.0 * torch.eye(3)
+    best = float(loss(one_hot[[0, 0, 1, 1, 2, 2]]))
+    tried = {
+        "sure predictions": loss(torch.zeros(6, 3)),
+        "equal class sizes": loss(one_hot[[0, 0, 0, 0, 1, 2]]),
+    }
+    return ", ".join(name for name, other in tried.items() if best < float(other) - 1e-4)
+
+
+def authors(reference: str) -> str:
+    """A reference without its number: "Cui et al. 2020"."""
+    return reference.split(", arXiv")[0]
+
+
+def first_paragraph(documented: object) -> str:
+    return " ".join((inspect.getdoc(documented) or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def users_of(name: str) -> list[str]:
+    """The methods whose files use a name of `equida.alignment`."""
+    files = {method: sys.modules[METHODS[method].method.__module__] for method in METHODS}
+    return [method for method, module in files.items() if hasattr(module, name)]
+
+
+def loss_page(docs: Path) -> None:
+    notes = tomllib.loads((docs / "method_notes.toml").read_text())
+    rows = []
+    for name in losses.__all__:
+        loss: Any = getattr(losses, name)
+        method = describe(METHOD_OF.get(name, name))
+        formula = re.sub(r"\\lambda(\\,)?\s*", "", notes[method.name]["formula"])
+        formula = formula.replace(r"\|", r"\Vert ")  # a bar would end the cell
+        prior = "yes" if "prior" in inspect.signature(loss).parameters else ""
+        rows.append(
+            [
+                f"[`{name}`](methods/{method.name}.md)",
+                "<br>".join(f"${part}$" for part in formula.split(r", \quad ")),
+                prior,
+                authors(method.reference),
+                pushes_towards(loss),
+            ]
+        )
+    head = ["loss", "what is minimised", "prior", "reference", "pushes towards"]
+    parts = [
+        "# Losses",
+        "What is minimised on target predictions: `from equida.losses import nsm`, then"
+        " `nsm(target_logits)`. $P$ is the softmax of a batch of $B$ rows and $C$ classes, $H$ the"
+        " entropy, $z$ the logits; weights $w$ are on the page of the method. Sure predictions are"
+        " discriminable ones, equal class sizes are equity; what a loss pushes towards is tried on"
+        " the code when this page is built, with default settings. *Prior*: it can aim at other"
+        " class sizes instead.",
+        wide_table(head, rows),
+        "## Between two domains",
+        "What is minimised, or maximised by an adversary, between features or predictions of both"
+        " domains (`equida.alignment`), and the methods that use it.",
+    ]
+    rows = []
+    for name in alignment.__all__:
+        users = users_of(name)
+        links = ", ".join(f"[{user}](methods/{user}.md)" for user in users)
+        references = "; ".join(dict.fromkeys(authors(describe(u).reference) for u in users))
+        rows.append([f"`{name}`", links, references, first_paragraph(getattr(alignment, name))])
+    parts.append(wide_table(["name", "methods", "reference", "what it returns"], rows))
+    parts.append("Arguments and examples: [losses](api/losses.md), [alignment](api/alignment.md).")
+    write(docs / "losses.md", "\n\n".join(parts) + "\n")
+
+
 def command_page(docs: Path) -> None:
     parts = ["# Command line\n\nWhat each command prints for `--help`."]
     for verb, about in VERBS.items():
@@ -169,6 +253,7 @@ def data_page(docs: Path) -> None:
 def make_pages(app: Sphinx) -> None:
     docs = Path(app.srcdir)
     method_pages(docs)
+    loss_page(docs)
     command_page(docs)
     data_page(docs)
 
