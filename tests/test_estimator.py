@@ -364,3 +364,24 @@ def test_threads_that_no_machine_has(shifted: Data, n_jobs: Any) -> None:
     source, y, target = shifted[:3]
     with pytest.raises(InputError, match=r"n_jobs is .*; it must be a whole number of threads"):
         EquidaClassifier(**QUICK, n_jobs=n_jobs).fit(source, y, X_target=target)
+
+
+def test_auto_takes_the_setting_that_the_validator_prefers() -> None:
+    random = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = random.normal(size=(3, 6))[y] + random.normal(size=(60, 6))
+    usual: dict[str, Any] = {"iterations": 6, "bottleneck": 4, "random_state": 0}
+    model = EquidaClassifier("auto", **usual).fit(X, y, X_target=X + 0.8)
+    found = [(one["method"], one["overrides"]) for one in model.tried_]
+    assert found == [("nsm", {}), ("nsm", {"r": 1.0}), ("bnm", {}), ("clusters", {})]
+    alone = [
+        EquidaClassifier(method, method_params=overrides, **usual).fit(X, y, X_target=X + 0.8)
+        for method, overrides in found
+    ]
+    scores = [each.result_["last"]["knn_balance"] for each in alone]
+    assert [one["score"] for one in model.tried_] == scores
+    best = alone[scores.index(max(scores))]
+    assert model.result_["method"] == best.result_["method"]
+    np.testing.assert_array_equal(model.predict_proba(X), best.predict_proba(X))
+    with pytest.raises(InputError, match="r is given, but the method 'auto' chooses it"):
+        EquidaClassifier("auto", r=1.0).fit(X, y, X_target=X)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import numbers
 import warnings
 from collections.abc import Mapping
@@ -30,12 +31,15 @@ from torch import Tensor
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions, InputRows
+from equida.evaluation.validators import DEFAULT_VALIDATOR
 from equida.fields import FieldError
 from equida.methods import Method, check_overrides, method_name
+from equida.methods.auto import AUTO, auto_candidates
 from equida.torch_modes import check_count, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.effect import check_effect
+from equida.training.evaluate import kept_figure
 from equida.training.loop import Trained, train
 from equida.training.processes import make_fabric
 from equida.training.recipe import Recipe, recipe
@@ -63,7 +67,8 @@ class EquidaClassifier(
 
     Args:
         method: a name that `equida list methods` shows, or several with "+" between them; or a
-            method of your own, as its class or as "package.module:Class".
+            method of your own, as its class or as "package.module:Class". "auto" trains four
+            settings and takes the one that a label-free validator prefers (docs/tune.md).
         trade_off: weight of the method's term against source cross-entropy; None: the method's
             default, as for the two that follow.
         r: pressure towards equal class sizes, for methods that have it (nsm, cwsm).
@@ -99,6 +104,8 @@ class EquidaClassifier(
             discriminability and label-free scores of the target predictions) and the step that
             each label-free validator would have picked.
         history_: the content of a run's log.jsonl, a dictionary for each line.
+        tried_: with the method "auto", what was tried: a dictionary with the method, its overrides
+            and its score for each; `result_["method"]` is the one that was chosen.
         objective_: the trained network and method.
         mean_, scale_: mean and scale by which each feature was standardised; None without
             `standardize`.
@@ -213,7 +220,7 @@ class EquidaClassifier(
             recipe_params=self.recipe_params or {},
             say=lambda text: warnings.warn(text, stacklevel=3),
         )
-        self._train(_fitting(config, task), task)
+        self._fit(_fitting(config, task), task)
         self._fitted_with_domains = sample_domain is not None
         return self
 
@@ -320,6 +327,13 @@ class EquidaClassifier(
         named = {name: getattr(self, name) for name in METHOD_PARAMETERS}
         named = {name: value for name, value in named.items() if value is not None}
         overrides = _merged(named, self.method_params, "method_params")
+        if self._method_name() == AUTO:
+            if overrides:
+                name = next(iter(overrides))
+                raise InputError(
+                    f"{name} is given, but the method {AUTO!r} chooses it; leave it out"
+                )
+            return {}
         return check_overrides(self._method_name(), overrides)
 
     def _method_name(self) -> str:
@@ -357,7 +371,36 @@ class EquidaClassifier(
             rows = (rows - self.mean_) / self.scale_
         return rows.astype(np.float32)
 
-    def _train(self, config: RunConfig, task: Task) -> None:
+    def _fit(self, config: RunConfig, task: Task) -> None:
+        """Train; with "auto" each candidate, of which the default validator chooses one."""
+        if config.method != AUTO:
+            self._keep(*self._train(config, task))
+            return
+        self.tried_, chosen = [], -math.inf
+        failures = []
+        for method, overrides in auto_candidates():
+            candidate = dataclasses.replace(config, method=method, overrides=dict(overrides))
+            tried: dict[str, Any] = {"method": method, "overrides": dict(overrides)}
+            self.tried_.append(tried | {"score": None})
+            try:
+                trained, history = self._train(candidate, task)
+            except InputError as error:  # the loss is not finite; the next one may do better
+                failures.append(error)
+                continue
+            score = kept_figure(trained.result, DEFAULT_VALIDATOR)
+            self.tried_[-1]["score"] = score
+            if score is not None and score > chosen:
+                chosen = score
+                self._keep(trained, history)
+        if chosen == -math.inf:
+            raise failures[0]
+
+    def _keep(self, trained: Trained, history: "_History") -> None:
+        self.objective_ = trained.built.objective.cpu().double().eval()
+        self.result_ = trained.result
+        self.history_ = history.lines
+
+    def _train(self, config: RunConfig, task: Task) -> tuple[Trained, "_History"]:
         history = _History(config.recipe.iterations, bool(self.verbose))
         fabric = self._fabric(config.recipe)
         with contextlib.ExitStack() as stack:
@@ -366,9 +409,7 @@ class EquidaClassifier(
             cuda = fabric.device.type == "cuda"
             stack.enter_context(torch.random.fork_rng([fabric.device.index] if cuda else []))
             trained: Trained = train(config, task, fabric=fabric, observers=(history,))
-        self.objective_ = trained.built.objective.cpu().double().eval()
-        self.result_ = trained.result
-        self.history_ = history.lines
+        return trained, history
 
     def _threads(self) -> int:
         words = "a whole number of threads, -1 for as many as torch is set to use, or None"

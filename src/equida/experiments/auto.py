@@ -15,9 +15,10 @@ from equida.errors import InputError
 from equida.evaluation.validators import DEFAULT_VALIDATOR
 from equida.methods.auto import AUTO, auto_candidates
 from equida.progress import duration
-from equida.runs.search import FILE, Search, Tried, kept_score, read_search
+from equida.runs.search import FILE, Search, Tried, read_search
 from equida.torch_modes import threads_asked_for, torch_threads
 from equida.training.aims import check_priors
+from equida.training.evaluate import kept_figure
 from equida.training.folder import RunFolder
 from equida.training.loop import train
 from equida.training.plan import Plan
@@ -114,7 +115,7 @@ def _try(
             result = _train(mine, request, remarks)
         except InputError as error:  # the loss is not finite; the next candidate may do better
             return dataclasses.replace(one, reason=str(error))
-    score, seconds = kept_score(result, DEFAULT_VALIDATOR), float(result["seconds"])
+    score, seconds = kept_figure(result, DEFAULT_VALIDATOR), float(result["seconds"])
     return dataclasses.replace(one, state="finished", score=score, seconds=seconds)
 
 

@@ -28,10 +28,11 @@ from equida.files import remove
 from equida.methods import Method
 from equida.progress import Bar, duration
 from equida.runs.read import Run, load_run
-from equida.runs.search import Search, State, Tried, kept_score, read_search, rows
+from equida.runs.search import Search, State, Tried, read_search, rows
 from equida.runs.variant import Variant
 from equida.training.aims import check_priors
 from equida.training.config import RunConfig
+from equida.training.evaluate import kept_figure
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
 from equida.training.plan import Plan, make_plan
@@ -383,7 +384,7 @@ def _score(run: PlannedRun, name: str) -> tuple[float | None, float]:
     result = finished_result(run.folder)
     if result is None:
         return None, 0.0
-    return kept_score(result, name), float(result["seconds"])
+    return kept_figure(result, name), float(result["seconds"])
 
 
 def _chosen_run(

@@ -6,7 +6,6 @@ that of the run that was chosen. A search that looked at target labels says so w
 
 import dataclasses
 import logging
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,19 +109,6 @@ class Search:
         chosen = self.chosen
         number = None if chosen is None else chosen.number
         RunFolder(folder).write_json(FILE, {"schema": SCHEMA, "chosen": number} | stored)
-
-
-def kept_score(result: Mapping[str, Any], name: str) -> float | None:
-    """A figure of the weights that a run keeps; None where the run does not have it.
-
-    Args:
-        result: the content of result.json.
-        name: of the figure.
-    """
-    kept = result["kept"]
-    figures = result["last"] if kept == "last" else result["picks"].get(kept, {})
-    value = figures.get(name)
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def read_search(folder: Path) -> Search | None:

@@ -1,5 +1,6 @@
 """What an evaluation records: accuracies, equity, discriminability, label-free scores."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -125,3 +126,19 @@ def picks(history: Sequence[Mapping[str, float]], metric: str) -> dict[str, Mapp
             history, key=lambda evaluated: (evaluated[metric], evaluated["step"])
         )
     return chosen
+
+
+def kept_figure(result: Mapping[str, Any], name: str) -> float | None:
+    """A figure of the weights that a run keeps; None where it is not there or not finite.
+
+    Args:
+        result: the content of result.json.
+        name: of the figure.
+
+    >>> kept_figure({"kept": "last", "last": {"step": 5.0, "snd": 0.5}}, "snd")
+    0.5
+    """
+    kept = result["kept"]
+    figures = result["last"] if kept == "last" else result["picks"].get(kept, {})
+    value = figures.get(name)
+    return float(value) if value is not None and math.isfinite(value) else None
