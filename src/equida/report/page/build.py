@@ -178,6 +178,7 @@ def _search(search: Search) -> dict[str, Any]:
         "summary": f"{summary[0].upper()}{summary[1:]}.",
         "chosen_by": search.chosen_by,
         "oracle": search.uses_target_labels,
+        "stopped": any(one.state == "stopped" for one in search.tried),
         "rows": rows(search),
     }
 
