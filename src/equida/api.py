@@ -33,6 +33,7 @@ from equida.models.extractor import (
     image_domains,
     image_files,
 )
+from equida.models.shards import shard_runner
 from equida.progress import Bar, display_mode, say
 from equida.report.published import published
 from equida.runs.read import Run, load_run
@@ -224,6 +225,8 @@ def extract_features(
     reduced_decode: bool = False,
     skip_unreadable: bool = False,
     engine: Engine = "auto",
+    devices: int = 1,
+    cluster: str = "",
     progress: bool | None = None,
 ) -> Features:
     """The features that a backbone computes of every image.
@@ -251,6 +254,11 @@ def extract_features(
         engine: what runs the network: "onnxruntime", "torch", or "auto", which is ONNX Runtime
             where it is installed, there is no GPU and it can run the network; features of both are
             the same up to rounding.
+        devices: processes on this machine that share the images, each with a GPU if there are any.
+            With several, the call belongs below `if __name__ == "__main__":` in a script, as it
+            starts processes.
+        cluster: "dask://HOST:PORT" shares the images among the workers of that cluster, which find
+            images and weights under the same paths.
         progress: None shows progress in a terminal or a notebook; True and False force it.
     """
     name = backbone_name(backbone)
@@ -264,7 +272,8 @@ def extract_features(
     remarks = _remarks(progress)
     extractor = FeatureExtractor(name, Path(weights) if weights else None, remarks.say)
     with Bar(remarks.mode, unit="images") as bar:
-        return extract(found, extractor, options, bar, Path(out) if out else None)
+        shards = shard_runner(extractor, options, devices, cluster)
+        return extract(found, extractor, options, bar, Path(out) if out else None, shards)
 
 
 def bench(

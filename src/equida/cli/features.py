@@ -56,12 +56,18 @@ class Arguments:
     """What runs the network. ONNX Runtime is about twice as fast as PyTorch on a CPU; features of
     both are the same up to rounding. auto: ONNX Runtime where it is installed, there is no GPU and
     it can run the network, or else PyTorch."""
+    devices: int = 1
+    """Processes on this machine that share the images, each with a GPU where there are any."""
+    cluster: str = ""
+    """dask://HOST:PORT shares the images among the workers of that cluster, which find images and
+    weights under the same paths."""
 
 
 def run(arguments: Arguments) -> int:
     """Write the file and say what was done."""
     from equida.models.backbone import backbone_name
     from equida.models.extractor import ExtractionOptions, FeatureExtractor, image_domains
+    from equida.models.shards import shard_runner
     from equida.progress import Bar, display_mode, say
 
     options = ExtractionOptions(
@@ -79,7 +85,8 @@ def run(arguments: Arguments) -> int:
     started = time.perf_counter()
     with Bar(display_mode(None), unit="images") as bar:
         extractor = FeatureExtractor(backbone, arguments.weights, say)
-        outcome = extractor.extract(domains, arguments.out, options, bar)
+        shards = shard_runner(extractor, options, arguments.devices, arguments.cluster)
+        outcome = extractor.extract(domains, arguments.out, options, bar, shards=shards)
     print(printable(_summary(outcome, arguments.out, time.perf_counter() - started)))
     for name, reason in outcome.skipped:
         print(printable(f"left out: {name}: {reason}"), file=sys.stderr)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from equida.cluster import dask_address
 from equida.data import ArrayDomain, Domain
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
-from equida.experiments.execute import Workers, dask_address
+from equida.experiments.execute import Workers
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds
 from equida.experiments.run import run_grid
 from equida.experiments.sweep import variants

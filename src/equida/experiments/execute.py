@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from equida import plugins
+from equida.cluster import dask_client
 from equida.data import DataSpec, Task
 from equida.data.spec import open_task
 from equida.errors import InputError
@@ -31,7 +32,6 @@ from equida.training.processes import exit_with_parent
 NO_CODE = plugins.Permission()
 LOG = logging.getLogger(__name__)
 
-CONNECT_SECONDS = 10.0
 ONE_AT_A_TIME = threading.Lock()
 """Threads of a cluster's worker share torch's random numbers: two runs at once would not be the
 same each time."""
@@ -183,36 +183,11 @@ def _backend(workers: Workers) -> Iterator[Any]:
     if not workers.cluster:
         yield Parallel(workers.jobs, backend="loky", return_as="generator_unordered", batch_size=1)
         return
-    address = dask_address(workers.cluster)
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InputError("a cluster needs Dask: pip install 'equida[cluster]'") from None
-    try:
-        client: Any = Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler"
-        ) from None
-    with client, parallel_config(backend="dask", wait_for_workers_timeout=30):
-        if not client.scheduler_info()["workers"]:
-            raise InputError(
-                f"the scheduler at {address} has no workers; start: dask worker {address}"
-            )
+    with (
+        dask_client(workers.cluster),
+        parallel_config(backend="dask", wait_for_workers_timeout=30),
+    ):
         yield Parallel(return_as="generator_unordered", batch_size=1)
-
-
-def dask_address(cluster: str) -> str:
-    """The scheduler's address as Dask writes it.
-
-    >>> dask_address("dask://localhost:8786")
-    'tcp://localhost:8786'
-    """
-    scheme, _, place = cluster.partition("://")
-    host, _, port = place.rpartition(":")
-    if scheme != "dask" or not host or not port.isdigit():
-        raise InputError(f"--cluster is {cluster!r}; expected dask://HOST:PORT")
-    return f"tcp://{place}"
 
 
 def do_run(

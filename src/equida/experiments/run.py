@@ -10,13 +10,14 @@ from typing import Any
 
 from equida import plugins
 from equida.class_shares import shares_text
+from equida.cluster import dask_address
 from equida.data import ArrayDomain, Benchmark, Task, benchmark
 from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.spec import DataPlaces, OpenedTask, data_sha256, open_task
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.experiments.cost import expensive_methods
-from equida.experiments.execute import GridResults, Workers, dask_address, do_runs
+from equida.experiments.execute import GridResults, Workers, do_runs
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
 from equida.experiments.sweep import MOST_VALUES, Sweep, parse_sweep, variants
 from equida.experiments.watch import GridWatch

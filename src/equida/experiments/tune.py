@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from equida import plugins
+from equida.cluster import dask_address
 from equida.data import Domain, benchmark
 from equida.errors import InputError
 from equida.evaluation.validators import DEFAULT_VALIDATOR, VALIDATORS
 from equida.experiments.compare import stored_rows
-from equida.experiments.execute import Ended, Workers, dask_address, do_runs, finished_result
+from equida.experiments.execute import Ended, Workers, do_runs, finished_result
 from equida.experiments.grid import Judge, PlannedRun, chosen_methods, folder_name
 from equida.experiments.study import Setting, Study, import_optuna, open_study, sqlite_url
 from equida.fields import FieldError

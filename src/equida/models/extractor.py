@@ -25,6 +25,7 @@ from equida.data.feature_cache import (
     FeatureSettings,
     FeatureStore,
     Meter,
+    ShardRunner,
     write_features,
 )
 from equida.data.feature_file import FeatureOrigin, feature_origin
@@ -109,6 +110,7 @@ class FeatureExtractor:
         options: ExtractionOptions,
         meter: Meter,
         store: FeatureStore | None = None,
+        shards: ShardRunner | None = None,
     ) -> Extraction:
         """Bring the feature file `out` up to date with the images of `domains`.
 
@@ -121,6 +123,7 @@ class FeatureExtractor:
             options: how features are computed and stored.
             meter: told of the progress.
             store: where features of other calls are, and these will be; None: nowhere.
+            shards: computes in other processes (`models.shards`); None: in this one.
         """
         engine_here(options.engine, self.name)
         return write_features(
@@ -134,7 +137,8 @@ class FeatureExtractor:
             skip_unreadable=options.skip_unreadable,
             store=store,
             engine=options.engine,
-            engine_name=partial(self._engine_name, options.engine),
+            engine_name=partial(self.engine_name, options.engine),
+            shards=shards,
         )
 
     def features(self, images: Tensor, engine: Engine = "auto") -> Tensor:
@@ -143,7 +147,7 @@ class FeatureExtractor:
             self._engines[engine] = start_engine(self.backbone, engine, images, self.say)
         return self._engines[engine](images)
 
-    def _engine_name(self, engine: Engine) -> str:
+    def engine_name(self, engine: Engine) -> str:
         """What runs the network; before the first batch, what will be tried."""
         if engine in self._engines:
             return self._engines[engine].name
@@ -338,6 +342,7 @@ def extract(
     options: ExtractionOptions,
     meter: Meter,
     out: Path | None = None,
+    shards: ShardRunner | None = None,
 ) -> Features:
     """The features of some domains.
 
@@ -347,13 +352,14 @@ def extract(
         options: how features are computed and stored.
         meter: told of the progress.
         out: a .safetensors file to keep them in; None leaves nothing behind.
+        shards: computes in other processes (`models.shards`); None: in this one.
     """
     if out is not None:
-        made = extractor.extract(domains, out, options, meter)
+        made = extractor.extract(domains, out, options, meter, shards=shards)
         return read_features(out, made.skipped, file=out)
     with temporary_folder() as folder:
         file = folder / "features.safetensors"
-        made = extractor.extract(domains, file, options, meter)
+        made = extractor.extract(domains, file, options, meter, shards=shards)
         return read_features(file, made.skipped)
 
 

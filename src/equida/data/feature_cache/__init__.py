@@ -3,15 +3,26 @@
 from equida.data.feature_cache.contents import Meter
 from equida.data.feature_cache.file import Dtype, Engine, Existing, FeatureSettings
 from equida.data.feature_cache.store import FeatureStore
-from equida.data.feature_cache.write import Extraction, write_features
+from equida.data.feature_cache.write import (
+    ComputedBatch,
+    Extraction,
+    FeatureBatches,
+    ListedImages,
+    ShardRunner,
+    write_features,
+)
 
 __all__ = [
+    "ComputedBatch",
     "Dtype",
     "Engine",
     "Existing",
     "Extraction",
+    "FeatureBatches",
     "FeatureSettings",
     "FeatureStore",
+    "ListedImages",
     "Meter",
+    "ShardRunner",
     "write_features",
 ]

@@ -7,6 +7,7 @@ killed call continues where it was.
 
 import itertools
 import math
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from equida.data.batches import FileSamples, derived_seed, read_sample
+from equida.data.domain import ImageDomain
 from equida.data.feature_cache import file as cache_file
 from equida.data.feature_cache.contents import Contents, Meter
 from equida.data.feature_cache.file import Engine, Existing, FeatureSettings, made_by
@@ -70,6 +72,7 @@ def write_features(
     store: FeatureStore | None = None,
     engine: Engine = "auto",
     engine_name: Callable[[], str] = lambda: "",
+    shards: "ShardRunner | None" = None,
 ) -> Extraction:
     """Bring the feature file at `path` up to date with the images of `domains`.
 
@@ -86,6 +89,7 @@ def write_features(
         store: where features of other calls are, and these will be; None: nowhere.
         engine: whose features of earlier calls count: "auto" for those of every engine.
         engine_name: what runs the network, with its version, as far as that is known by now.
+        shards: has other processes compute the features, instead of `forward`; None: nobody else.
 
     Raises:
         InputError: some images cannot be read (the message names all of them), the domains have
@@ -109,14 +113,19 @@ def write_features(
             wanted = {contents.of(number) for number in todo}
             stored_rows = _from_store(shared, settings, wanted, journal, engine, engine_name())
         todo = [number for number in todo if contents.of(number) not in stored_rows]
-        run = _Run(
-            contents, settings, forward, engine_name, journal, meter, workers, skip_unreadable
-        )
-        reasons = run.compute(todo)
+        if shards is None:
+            batches = FeatureBatches(settings, forward, batch_size, workers, engine_name).of(
+                contents, todo, skip_unreadable=skip_unreadable
+            )
+        else:
+            batches = shards(settings, _cut(contents, todo, batch_size)) if todo else iter(())
+        reasons, made = _keep(batches, journal, meter, len(todo))
+        if reasons and not skip_unreadable:
+            raise InputError(_unreadable(reasons, contents))
         if shared is not None:
-            new = [c for c in map(contents.of, todo) if c in journal.position]
-            records = np.array([journal.position[content] for content in new], np.int64)
-            shared.put(settings, batch_size, new, journal.features(records), engine_name())
+            for name, new in made.items():
+                records = np.array([journal.position[content] for content in new], np.int64)
+                shared.put(settings, batch_size, new, journal.features(records), name)
         kept, sources = _sources(contents, stored, journal)
         skipped = contents.names_of(reasons, journal.unreadable)
         if not len(kept):
@@ -190,56 +199,107 @@ def _positions(content: NDArray[np.uint8]) -> dict[bytes, int]:
     return {row.tobytes(): number for number, row in enumerate(content)}
 
 
-class _Run:
-    """One pass of the network over the images whose features are not known yet."""
+@dataclass(frozen=True)
+class ListedImages:
+    """Some images, as a process elsewhere needs them.
+
+    Attributes:
+        paths: their files, from the root.
+        owners: the number of each image's domain.
+        contents: the digests of their bytes.
+    """
+
+    paths: tuple[str, ...]
+    owners: tuple[int, ...]
+    contents: tuple[bytes, ...]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def of(self, number: int) -> bytes:
+        """The digest of image `number`."""
+        return self.contents[number]
+
+    def owner(self, number: int) -> int:
+        """The number of the domain that image `number` belongs to."""
+        return self.owners[number]
+
+    def sample(self, number: int) -> tuple[FileSamples, int]:
+        """A domain, and the position of image `number` in it."""
+        return ImageDomain("", [self.paths[number]], name="shard"), 0
+
+
+@dataclass(frozen=True)
+class ComputedBatch:
+    """The features of a batch of images.
+
+    Attributes:
+        contents: the digests of the images' bytes.
+        reasons: what is wrong with each image, "" where it could be read.
+        features: (batch, ...), where the rows of images that could not be read mean nothing; None
+            where nothing was computed, because the call will fail.
+        engine: what has computed them, with its version.
+    """
+
+    contents: list[bytes]
+    reasons: list[str]
+    features: NDArray[np.generic] | None
+    engine: str = ""
+
+
+ShardRunner = Callable[[FeatureSettings, Sequence[ListedImages]], Iterator[ComputedBatch]]
+"""Has other processes compute the features of some batches of images; they come in any order."""
+
+
+class FeatureBatches:
+    """The network at work on batches of images.
+
+    Args:
+        settings: the network and its transforms.
+        forward: as for `write_features`.
+        batch_size: how many images there are in each call of `forward`.
+        workers: how many threads decode images.
+        engine_name: what runs the network.
+    """
 
     def __init__(
         self,
-        contents: Contents,
         settings: FeatureSettings,
         forward: Forward,
-        engine_name: Callable[[], str],
-        journal: Journal,
-        meter: Meter,
+        batch_size: int,
         workers: int,
-        skip_unreadable: bool,
+        engine_name: Callable[[], str] = lambda: "",
     ) -> None:
-        self.contents, self.settings, self.forward = contents, settings, forward
-        self.engine_name = engine_name
-        self.journal, self.meter, self.skip_unreadable = journal, meter, skip_unreadable
-        self.workers = max(workers, 1)
+        self.settings, self.forward, self.engine_name = settings, forward, engine_name
+        self.batch_size, self.workers = batch_size, max(workers, 1)
         self.transform = Transform.parse(settings.transform)
         self.at_work = AtWork()
         self.views = [Transform.parse(text) for text in settings.view_transforms]
 
-    def compute(self, todo: list[int]) -> dict[bytes, str]:
-        """Put the features of the images `todo` into the journal.
+    def of(
+        self, images: Contents | ListedImages, todo: Sequence[int], *, skip_unreadable: bool
+    ) -> Iterator[ComputedBatch]:
+        """The features of the images with the numbers `todo`, batch by batch.
 
-        Returns:
-            Why an image could not be read, by its content.
+        Args:
+            images: the images.
+            todo: which of them.
+            skip_unreadable: False: after the first image that cannot be read nothing is computed;
+                the rest is only decoded, in order to name all of them.
         """
-        reasons: dict[bytes, str] = {}
-        if not todo:
-            return reasons
-        self.meter.start("features", len(todo))
-        for chunk, pixels, found in self._decoded(todo):
-            contents = [self.contents.of(number) for number in chunk]
-            bad = {c: reason for c, reason in zip(contents, found, strict=True) if reason}
-            reasons |= bad
-            if reasons and not self.skip_unreadable:
-                # The call will fail; it only goes on in order to name all unreadable images.
-                self.meter.advance(len(chunk))
+        failed = False
+        for chunk, pixels, reasons in self._decoded(images, todo):
+            failed = failed or (any(reasons) and not skip_unreadable)
+            contents = [images.of(number) for number in chunk]
+            if failed:
+                yield ComputedBatch(contents, reasons, None)
                 continue
-            readable = [content not in bad for content in contents]
             features = np.zeros((len(pixels), *self.settings.row_shape), self.settings.dtype)
-            if any(readable):
+            engine = ""
+            if not all(reasons):
                 self._fill(features, pixels)
-            made = self.engine_name() if any(readable) else ""
-            self.journal.append(contents, readable, features, made)
-            self.meter.advance(len(chunk))
-        if reasons and not self.skip_unreadable:
-            raise InputError(self._unreadable(reasons))
-        return reasons
+                engine = self.engine_name()
+            yield ComputedBatch(contents, reasons, features, engine)
 
     def _fill(self, features: NDArray[np.generic], pixels: Pixels) -> None:
         """Run the network on a batch, view by view.
@@ -259,11 +319,13 @@ class _Run:
                 " use --dtype float32, and check the weights if they already are"
             )
 
-    def _decoded(self, todo: list[int]) -> Iterator[tuple[list[int], Pixels, list[str]]]:
+    def _decoded(
+        self, images: Contents | ListedImages, todo: Sequence[int]
+    ) -> Iterator[tuple[Sequence[int], Pixels, list[str]]]:
         """Batches of images with their pixels and errors, decoded ahead of time."""
-        batch, side = self.journal.batch_size, self.transform.crop
+        batch, side = self.batch_size, self.transform.crop
         shape = (batch, 1 + self.settings.views, side, side, len(self.transform.mean))
-        begun: deque[tuple[list[int], Pixels]] = deque()
+        begun: deque[tuple[Sequence[int], Pixels]] = deque()
 
         def slots() -> Iterator[tuple[int, Pixels]]:
             for start in range(0, len(todo), batch):
@@ -271,7 +333,7 @@ class _Run:
                 yield from zip(*begun[-1], strict=False)
 
         reasons = read_ahead(
-            lambda slot: self._decode(*slot),
+            lambda slot: self._decode(images, *slot),
             slots(),
             self.workers,
             ahead=(1 + AHEAD) * batch,
@@ -282,9 +344,9 @@ class _Run:
             found = list(itertools.islice(reasons, min(batch, len(todo) - start)))
             yield *begun.popleft(), found
 
-    def _decode(self, number: int, slot: Pixels) -> str:
+    def _decode(self, images: Contents | ListedImages, number: int, slot: Pixels) -> str:
         """Put the views of one image into `slot`; returns what is wrong with the image, or ""."""
-        domain, index = self.contents.sample(number)
+        domain, index = images.sample(number)
         try:
             with self.at_work.reading(domain.path(index)):
                 image = read_sample(domain, index, self.transform)
@@ -293,21 +355,59 @@ class _Run:
         except Exception as error:  # damaged bytes make the decoders raise nearly anything
             return str(getattr(error, "reason", "") or error or type(error).__name__)
         slot[0] = self.transform.pixels(image).numpy()
-        content = self.contents.of(number).hex()
+        content = images.of(number).hex()
         for view in range(1, len(slot)):
             generator = torch.Generator()
             generator.manual_seed(derived_seed(self.settings.seed, view, content))
-            transform = self.views[self.contents.owner(number)]
+            transform = self.views[images.owner(number)]
             slot[view] = transform.pixels(image, generator).numpy()
         return ""
 
-    def _unreadable(self, reasons: dict[bytes, str]) -> str:
-        names = self.contents.names_of(reasons, set())
-        listed = "".join(f"\n  {name}: {reason}" for name, reason in names)
-        return (
-            f"{len(names)} of {len(self.contents)} images cannot be read; replace or delete them,"
-            f" or leave them out with --skip-unreadable:{listed}"
+
+def _cut(contents: Contents, todo: Sequence[int], batch_size: int) -> list[ListedImages]:
+    """The images `todo` in the batches that this process would compute them in."""
+    return [
+        ListedImages(
+            tuple(os.path.abspath(contents.path(number)) for number in chunk),
+            tuple(contents.owner(number) for number in chunk),
+            tuple(contents.of(number) for number in chunk),
         )
+        for start in range(0, len(todo), batch_size)
+        for chunk in (todo[start : start + batch_size],)
+    ]
+
+
+def _keep(
+    batches: Iterator[ComputedBatch], journal: Journal, meter: Meter, total: int
+) -> tuple[dict[bytes, str], dict[str, list[bytes]]]:
+    """Put batches into the journal.
+
+    Returns:
+        Why images could not be read, by their content, and the contents of the others by the engine
+        that has computed their features.
+    """
+    reasons: dict[bytes, str] = {}
+    made: dict[str, list[bytes]] = {}
+    if total:
+        meter.start("features", total)
+    for batch in batches:
+        pairs = list(zip(batch.contents, batch.reasons, strict=True))
+        reasons |= {content: reason for content, reason in pairs if reason}
+        if batch.features is not None:
+            readable = [not reason for reason in batch.reasons]
+            journal.append(batch.contents, readable, batch.features, batch.engine)
+            made.setdefault(batch.engine, []).extend(c for c, reason in pairs if not reason)
+        meter.advance(len(batch.contents))
+    return reasons, made
+
+
+def _unreadable(reasons: dict[bytes, str], contents: Contents) -> str:
+    names = contents.names_of(reasons, set())
+    listed = "".join(f"\n  {name}: {reason}" for name, reason in names)
+    return (
+        f"{len(names)} of {len(contents)} images cannot be read; replace or delete them,"
+        f" or leave them out with --skip-unreadable:{listed}"
+    )
 
 
 def _sources(
