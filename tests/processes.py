@@ -111,6 +111,11 @@ class Process:
                 self._too_long(what)
             time.sleep(0.02)
 
+    def within(self, seconds: float) -> "Process":
+        """Let the limit be so many seconds from now."""
+        self.limit, self._end = seconds, time.monotonic() + seconds
+        return self
+
     def wait(self) -> Ended:
         """Wait until it has ended.
 

@@ -54,13 +54,14 @@ def test_a_case_has_a_limit_and_may_fail(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_process_that_takes_too_long_says_what_it_was_doing() -> None:
     code = (
         "import subprocess, sys, time\n"
-        "inner = 'import time\\ndef deep(): time.sleep(99)\\ndeep()'\n"
+        "inner = 'import time\\ndef deep(): print(1, flush=True); time.sleep(99)\\ndeep()'\n"
         "def waits_for_it(): subprocess.run([sys.executable, '-c', inner])\n"
         "waits_for_it()"
     )
-    with Process(python(code), limit=1.5) as process:
+    with Process(python(code)) as process:
+        process.wait_until(lambda: process.out, "the inner process sleeps")
         with pytest.raises(TooLong) as error:
-            process.wait()
+            process.within(0.2).wait()
         assert "in waits_for_it" in str(error.value)
         assert "in deep" in str(error.value)
         assert process.left_behind() == []
