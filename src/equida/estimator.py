@@ -316,7 +316,12 @@ class EquidaClassifier(
             numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
             labels = torch.tensor([numbers.get(label, -1) for label in np.asarray(y).tolist()])
         inputs = InputRows(torch.from_numpy(self._inputs(rows)))
-        return DomainPredictions(logits.log_softmax(1), labels, features, inputs)
+
+        def network(standardized: Tensor) -> Tensor:
+            with torch.inference_mode():
+                return self.objective_.predict(standardized.double())[1].log_softmax(1)
+
+        return DomainPredictions(logits.log_softmax(1), labels, features, inputs, network=network)
 
     @property
     def _n_features_out(self) -> int:

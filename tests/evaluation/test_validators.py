@@ -35,7 +35,13 @@ def predictions(samples: int, seed: int) -> DomainPredictions:
         torch.from_numpy(rows @ random.normal(size=(7, 4))).float(),
         InputRows(torch.from_numpy(rows).float()),
         torch.from_numpy(rows[:, :CLASSES].argmax(1)),
+        linear,
     )
+
+
+def linear(rows: Tensor) -> Tensor:
+    """A network."""
+    return (2.0 * rows[:, :CLASSES]).log_softmax(1)
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +204,58 @@ def test_neighbours_of_some_rows_are_those_rows() -> None:
     assert torch.equal(samples // 4, expected)
 
 
+@pytest.mark.parametrize(("threshold", "expected"), [(0.5, 1.0), (0.4, 0.75), (0.6, 0.75)])
+def test_mixtures_of_two_points(threshold: float, expected: float) -> None:
+    """Of 0 and 1, mixtures are at 0.45 and 0.55: each threshold that is not between them gives one
+    of the two the other's class. Mixtures of equal points are always right."""
+
+    def network(rows: Tensor) -> Tensor:
+        return torch.cat([threshold - rows, rows - threshold], 1).log_softmax(1)
+
+    rows = torch.arange(20).float().remainder(2)[:, None]
+    seen = DomainPredictions(network(rows), inputs=InputRows(rows), network=network)
+    # A random pair is of two kinds or of one; both points occur equally often among the former.
+    assert VALIDATORS["mixval"].score(seen) == pytest.approx(expected)
+
+
+def test_mixtures_agree_as_often_as_over_all_pairs() -> None:
+    """The random pairs estimate the mean over all pairs, which is computed here in numpy."""
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 3, 1500)
+    weights = random.normal(size=(3, 2))
+    rows = 2.0 * np.array([[0.0, 1.0], [1.0, -0.5], [-1.0, -0.5]])[labels]
+    rows += random.normal(size=rows.shape)
+    centres = torch.from_numpy(weights)
+
+    def network(given: Tensor) -> Tensor:
+        return -torch.cdist(given.double(), centres)
+
+    inputs = torch.from_numpy(rows)
+    seen = DomainPredictions(network(inputs), inputs=InputRows(inputs), network=network)
+    hard = np.linalg.norm(rows[:, None] - weights, axis=2).argmin(1)
+    right = np.empty((1500, 1500), bool)
+    for number, row in enumerate(rows):
+        mixed = 0.55 * row + 0.45 * rows
+        distances = np.linalg.norm(mixed[:, None] - weights, axis=2)
+        right[number] = distances.argmin(1) == hard[number]
+    alike = hard[:, None] == hard
+    others = alike & ~np.eye(1500, dtype=bool)
+    within = np.mean([right[i][others[i]].mean() for i in range(1500) if others[i].any()])
+    expected = (within + right[~alike].mean()) / 2
+    assert 0.6 < expected < 0.95
+    assert VALIDATORS["mixval"].score(seen) == pytest.approx(expected, abs=0.03)
+
+
+def test_one_class_for_everything_has_no_boundary_to_probe() -> None:
+    rows = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
+
+    def network(given: Tensor) -> Tensor:
+        return torch.tensor([[0.0, -5.0]]).repeat(len(given), 1)
+
+    seen = DomainPredictions(network(rows), inputs=InputRows(rows), network=network)
+    assert VALIDATORS["mixval"].score(seen) == 0.5
+
+
 def test_many_queries_are_thinned_evenly() -> None:
     rows = torch.randn(2101, 3, generator=torch.Generator().manual_seed(0))
     samples, others = InputRows(rows).neighbours
@@ -234,6 +292,7 @@ def test_certain_predictions_have_finite_scores(name: str, source: DomainPredict
         features=torch.eye(3).repeat(4, 2)[:, :4],
         inputs=InputRows(torch.eye(3).repeat(4, 1)),
         cluster_labels=torch.arange(12) % 3,
+        network=linear,
     )
     assert np.isfinite(VALIDATORS[name].score(certain, source))
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,6 +83,8 @@ class DomainPredictions:
     """What the network is given, where that is rows of numbers."""
     cluster_labels: Tensor | None = None
     """Of a target, (samples,): the classes that clusters of the inputs suggest."""
+    network: Callable[[Tensor], Tensor] | None = None
+    """The network itself: log-probabilities of rows like those of `inputs`."""
 
     @cached_property
     def predicted(self) -> Tensor:

@@ -15,6 +15,7 @@ from equida.data import ArrayDomain
 from equida.data.batches import AnyTransform, eval_batches
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import VALIDATORS
+from equida.training.build import row_shape
 from equida.training.objective import Objective
 
 INPUT_ROWS = 20000
@@ -86,6 +87,32 @@ def predict(
         gathered = [each for share in shares for each in share]
     log_probs, labels, *rest = map(torch.cat, zip(*gathered, strict=True))
     return DomainPredictions(log_probs, labels, rest[0] if rest else None, inputs)
+
+
+def network_of(
+    objective: Objective, domain: ArrayDomain, *, batch_size: int, fabric: Fabric | None = None
+) -> Callable[[Tensor], Tensor]:
+    """A function from rows of a domain, flattened, to log-probabilities, for validators.
+
+    Args:
+        objective: the network and the method that predicts with it.
+        domain: it knows the shape of a row.
+        batch_size: rows of a batch.
+        fabric: device and precision.
+    """
+    shape, example = row_shape(domain), next(objective.parameters())
+    assert shape is not None
+
+    def log_probs(rows: Tensor) -> Tensor:
+        found = []
+        with torch.inference_mode(), evaluating(objective):
+            for part in rows.split(batch_size):
+                x = part.reshape(-1, *shape).to(example.device, example.dtype)
+                with fabric.autocast() if fabric else nullcontext():
+                    found.append(log_probs_of(lambda x: objective.predict(x)[1], x).cpu())
+        return torch.cat(found)
+
+    return log_probs
 
 
 def input_rows(domain: Any) -> InputRows | None:

@@ -20,7 +20,7 @@ from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import VALIDATORS
 from equida.training.build import Built
 from equida.training.checkpoint import capture, config_of, restore_state
-from equida.training.evaluate import input_rows, picks, predict
+from equida.training.evaluate import input_rows, network_of, picks, predict
 from equida.training.feed import Feed
 from equida.training.folder import RunFolder
 from equida.training.prepare import cluster_labels_of, task_rows
@@ -114,7 +114,7 @@ class Recorder:
         self.needs: set[str] = {need for validator in computed for need in validator.needs}
         self.viewers = [observer for observer in observers if isinstance(observer, SeesPredictions)]
         if self.viewers:
-            self.needs.add("features")
+            self.needs |= {"features", "network"}
         self.inputs: dict[str, InputRows | None] = {}
         kept = VALIDATORS.get(self.recipe.keep)
         looks = kept and {"inputs", "cluster_labels"} & set(kept.needs)
@@ -239,7 +239,15 @@ class Recorder:
             inputs=self.inputs[role],
         )
         if role == "target" and "cluster_labels" in self.needs:
-            return dataclasses.replace(predictions, cluster_labels=self._cluster_labels)
+            predictions = dataclasses.replace(predictions, cluster_labels=self._cluster_labels)
+        if role == "target" and "network" in self.needs and isinstance(domain, ArrayDomain):
+            network = network_of(
+                self.built.objective,
+                domain,
+                batch_size=self.recipe.eval_batch_size,
+                fabric=self.fabric,
+            )
+            predictions = dataclasses.replace(predictions, network=network)
         return predictions
 
     @cached_property

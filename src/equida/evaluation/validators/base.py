@@ -9,7 +9,7 @@ from equida.evaluation.predictions import DomainPredictions
 from equida.plugins import sound_offers
 from equida.registry import Registry
 
-Need = Literal["source", "features", "inputs", "cluster_labels"]
+Need = Literal["source", "features", "inputs", "cluster_labels", "network"]
 Score = Callable[[DomainPredictions, DomainPredictions | None], float]
 S = TypeVar("S", bound=Score)
 
@@ -18,6 +18,7 @@ WORDS: dict[str, str] = {
     "features": "the network's features",
     "inputs": "the rows that the network was given",
     "cluster_labels": "cluster labels of the target",
+    "network": "the network itself",
 }
 
 
@@ -60,6 +61,7 @@ class Validator:
             "features": all(domain.features is not None for domain in domains),
             "inputs": all(domain.inputs is not None for domain in domains),
             "cluster_labels": target.cluster_labels is not None,
+            "network": target.network is not None,
         }
         return [need for need in self.needs if not there[need]]
 
