@@ -13,6 +13,7 @@ from equida.evaluation import shares as estimates
 from equida.runs.read import Run
 from equida.runs.target import target_remarks
 from equida.training import target_check
+from equida.training.recorder import Recorder
 
 COUNTS = np.array([120, 24, 12, 12, 6, 6])
 SMALL = {"iterations": 200, "batch_size": 36, "bottleneck": 16, "evaluate_every": 200}
@@ -83,6 +84,30 @@ def test_a_real_hold_out_needs_no_second_run(tmp_path: Path) -> None:
     found = held.result["calibration"]
     assert not found["trained_again"]
     assert found["held_out"] == 54
+
+
+def test_the_second_run_is_that_of_a_hold_out_without_its_evaluations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+    evaluate = Recorder._evaluate
+
+    def counted(self: Recorder, done: int) -> None:
+        steps.append(done)
+        evaluate(self, done)
+
+    monkeypatch.setattr(Recorder, "_evaluate", counted)
+    found = []
+    for share in (0.0, 0.2):
+        done = equida.adapt(
+            blobs(np.full(6, 30), 0.0, 1), blobs(COUNTS, 0.3, 2)[0],
+            recipe_params=SMALL | {"holdout": share, "iterations": 4, "evaluate_every": 2},
+            out=tmp_path / str(share), progress=False,
+        )  # fmt: skip
+        assert done.result is not None
+        found.append(done.result["calibration"]["temperature"])
+    assert steps == [2, 4, 4, 2, 4]
+    assert found[0] == found[1]
 
 
 def test_the_page_says_it_too(run: Any, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -152,12 +153,13 @@ def _normalised(rows: Array) -> Array:
 def _calibrated(source: Array, labels: Labels, target: Array) -> Array:
     """Class probabilities of the target rows, calibrated on source rows in folds."""
     classes = int(labels.max()) + 1
-    weights = _logistic_regression(source, labels, np.zeros((source.shape[1] + 1, classes)))
+    rows = torch.from_numpy(source).float()
+    weights = _logistic_regression(rows, labels, np.zeros((classes, source.shape[1] + 1)))
     logits = np.empty((len(source), classes))
     for held_out in _folds(labels):
         rest = ~held_out
         # The solution on all rows is near that on most of them, so that little work is left.
-        fitted = _logistic_regression(source[rest], labels[rest], weights)
+        fitted = _logistic_regression(rows[torch.from_numpy(rest)], labels[rest], weights)
         logits[held_out] = _logits(source[held_out], fitted)
         unseen = np.bincount(labels[rest], minlength=classes) == 0
         logits[np.ix_(held_out, unseen)] = IMPOSSIBLE
@@ -177,7 +179,7 @@ def _folds(labels: Labels) -> list[NDArray[np.bool_]]:
 
 
 def _logits(rows: Array, weights: Array) -> Array:
-    logits: Array = rows @ weights[:-1] + weights[-1]
+    logits: Array = rows @ weights[:, :-1].T + weights[:, -1]
     return logits
 
 
@@ -187,27 +189,27 @@ def _softmax(logits: Array) -> Array:
     return probs
 
 
-def _logistic_regression(rows: Array, labels: Labels, start: Array) -> Array:
-    """Minimise mean cross-entropy + |W|^2 / (2 C n) over weights and, in the last row, a bias.
+def _logistic_regression(x: Tensor, labels: Labels, start: Array) -> Array:
+    """Minimise mean cross-entropy + |W|^2 / (2 C n) over weights and, in the last column, a bias.
 
-    The products are those of torch in float32, which are several times as fast.
+    The products are those of torch in float32, which are several times as fast, and have the few
+    classes first, which halves their time.
     """
-    x, y = torch.from_numpy(rows).float(), torch.from_numpy(labels)
-    each = torch.arange(len(y))
+    y, each = torch.from_numpy(labels), torch.arange(len(labels))
     decay = 1.0 / (REGULARISATION * len(y))
 
     def objective(flat: Array) -> tuple[float, Array]:
         weights = flat.reshape(start.shape)
         moved = torch.from_numpy(weights).float()
-        log_probs = torch.addmm(moved[-1], x, moved[:-1]).log_softmax(1)
-        value = -float(log_probs[each, y].double().mean())
-        value += 0.5 * decay * float(np.square(weights[:-1]).sum())
-        error = log_probs.exp()
-        error[each, y] -= 1.0
+        log_probs = torch.addmm(moved[:, -1:], moved[:, :-1], x.mT).log_softmax(0)
+        value = -float(log_probs[y, each].double().mean())
+        value += 0.5 * decay * float(np.square(weights[:, :-1]).sum())
+        error = log_probs.exp_()
+        error[y, each] -= 1.0
         error /= len(y)
         by_weights = decay * weights
-        by_weights[:-1] += (x.mT @ error).numpy()
-        by_weights[-1] = error.double().sum(0).numpy()
+        by_weights[:, :-1] += (error @ x).numpy()
+        by_weights[:, -1] = error.double().sum(1).numpy()
         return value, by_weights.ravel()
 
     return _minimum(objective, start.ravel()).reshape(start.shape)

@@ -1,5 +1,6 @@
 """The one training loop: every method, on images and on features, on one process and on many."""
 
+import dataclasses
 import functools
 import operator
 from collections.abc import Mapping
@@ -140,6 +141,9 @@ def _held_out_again(task: Task, fabric: Fabric, config: RunConfig) -> DomainPred
     recipe = config.recipe
     if len(held_out) < FEWEST_HELD_OUT or len(kept) < recipe.batch_size:
         return None
+    if recipe.keep == "last":  # what is evaluated on the way chooses nothing
+        recipe = dataclasses.replace(recipe, evaluate_every=recipe.iterations)
+        config = dataclasses.replace(config, recipe=recipe)
     again = train(config, task, fabric=fabric).built
     return predict(again.objective, held_out, None, batch_size=recipe.eval_batch_size)
 
