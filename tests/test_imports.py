@@ -50,8 +50,8 @@ ALLOWED = {
 # The one import that points upwards: a run draws its own page.
 EXCEPTIONS = {"runs/read.py": {"report"}}
 EVERYBODY = {
-    "class_shares", "cluster", "errors", "plugins", "registry", "fields", "files", "records",
-    "progress", "torch_modes", "torchvision_ops", "__version__",
+    "class_shares", "cluster", "dropout", "errors", "plugins", "registry", "fields", "files",
+    "records", "progress", "torch_modes", "torchvision_ops", "__version__",
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from equida.alignment.precision import full_precision
+from equida.dropout import Dropout
 
 
 class _Reverse(torch.autograd.Function):
@@ -59,8 +60,8 @@ class Discriminator(nn.Sequential):
 
     def __init__(self, features: int, width: int = 1024, dropout: float = 0.5) -> None:
         super().__init__(
-            nn.Linear(features, width), nn.ReLU(), nn.Dropout(dropout),
-            nn.Linear(width, width), nn.ReLU(), nn.Dropout(dropout),
+            nn.Linear(features, width), nn.ReLU(), Dropout(dropout),
+            nn.Linear(width, width), nn.ReLU(), Dropout(dropout),
             nn.Linear(width, 1), nn.Flatten(0),
         )  # fmt: skip
         for layer in self:

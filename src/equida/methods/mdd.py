@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from equida.alignment import margin_disparity, ramp, reverse_gradient
+from equida.dropout import Dropout
 from equida.methods.base import Method, Output, register, search
 
 
@@ -36,7 +37,7 @@ class MDD(Method):
         self.adversary = nn.Sequential(
             nn.Linear(features, features),
             nn.ReLU(),
-            nn.Dropout(config.dropout),
+            Dropout(config.dropout),
             nn.Linear(features, classes),
         )
         for layer in self.adversary:
