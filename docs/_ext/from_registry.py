@@ -46,9 +46,9 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
 
 
-def wide_table(head: list[str], rows: list[list[str]]) -> str:
-    """A table whose cells hold sentences, which wrap."""
-    return ":::{table}\n:class: prose\n\n" + table(head, rows) + ":::"
+def wide_table(head: list[str], rows: list[list[str]], kind: str = "prose") -> str:
+    """A table whose cells wrap; the last one of "prose" holds sentences and is wide."""
+    return f":::{{table}}\n:class: {kind}\n\n{table(head, rows)}:::"
 
 
 def accuracies(docs: Path, method: str) -> str:
@@ -192,7 +192,7 @@ def loss_page(docs: Path) -> None:
         " discriminable ones, equal class sizes are equity; what a loss pushes towards is tried on"
         " the code when this page is built, with default settings. *Prior*: it can aim at other"
         " class sizes instead.",
-        wide_table(head, rows),
+        wide_table(head, rows, "formulas"),
         "## Between two domains",
         "What is minimised, or maximised by an adversary, between features or predictions of both"
         " domains (`equida.alignment`), and the methods that use it.",
