@@ -222,13 +222,13 @@ class _Plan:
         self.samples, self.batch, self.seed = samples, batch, seed
         self.per_epoch = max(1, samples // batch)
         share = batch // world_size
-        self.share = slice(rank * share, (rank + 1) * share)
+        self.share = slice(rank * share, (rank + 1) * share) if world_size > 1 else None
 
     def from_batch(self, start: int) -> Iterator[_Draws]:
         epoch, first = divmod(start, self.per_epoch)
         while True:
             for batch in self._epoch(epoch)[first:]:
-                yield _Draws(epoch, batch[self.share], self._repeats())
+                yield _Draws(epoch, self._mine(batch), self._repeats())
             epoch, first = epoch + 1, 0
 
     def samples_of(self, number: int) -> Tensor:
@@ -248,7 +248,10 @@ class _Plan:
     def _repeats(self) -> Tensor | None:
         if self.samples >= self.batch:
             return None
-        return (torch.arange(self.batch) // self.samples)[self.share]
+        return self._mine(torch.arange(self.batch) // self.samples)
+
+    def _mine(self, batch: Tensor) -> Tensor:
+        return batch if self.share is None else batch[self.share]
 
 
 def _batches(
@@ -305,7 +308,7 @@ class _RowReader:
             rows, numbers = self.table
             chosen = samples if numbers is None else numbers[samples]
             x = rows.index_select(0, chosen).to(torch.float32)
-            return Batch(x, self.labels[samples], samples)
+            return Batch(x, self.labels.index_select(0, samples), samples)
         view: NDArray[np.int64] | int = 0
         if self.views > 1 and draws.epoch >= 0:
             view = np.array([number % self.views for number in draws.seeds(self.seed)], np.int64)
