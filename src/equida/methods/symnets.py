@@ -1,10 +1,11 @@
 """SymNets: a source and a target classifier that compete, and features that confuse them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from equida.alignment import ramp, symmetric_classifier_loss, symmetric_feature_loss
 from equida.methods.base import Method, Output, register, search
@@ -37,24 +38,16 @@ class SymNets(Method):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        classifiers = symmetric_classifier_loss(
-            self._both(source.features.detach()), labels, self._both(target.features.detach())
-        )
-        features = symmetric_feature_loss(
-            self._both(source.features, frozen=True),
-            labels,
-            self._both(target.features, frozen=True),
-            self.config.trade_off * ramp(progress),
-        )
-        return {"classifiers": classifiers, "features": features}
-
-    def _both(self, features: Tensor, frozen: bool = False) -> Tensor:
-        """Logits of the source, then of the target classifier; frozen ones receive no gradient."""
-        heads = (self.source_classifier, self.classifier)
-        if not frozen:
-            return torch.cat([head(features) for head in heads], 1)
-        return torch.cat([functional_call(head, _detached(head), features) for head in heads], 1)
-
-
-def _detached(head: nn.Module) -> dict[str, Tensor]:
-    return {name: parameter.detach() for name, parameter in head.named_parameters()}
+        sizes = [len(source.features), len(target.features)]
+        features = torch.cat([source.features, target.features])
+        heads: tuple[Any, Any] = self.source_classifier, self.classifier
+        weight = torch.cat([head.weight for head in heads])
+        bias = torch.cat([head.bias for head in heads])
+        # Each side is trained against the other as it is: one detaches features, one the heads.
+        claims = F.linear(features.detach(), weight, bias).split(sizes)
+        confused = F.linear(features, weight.detach(), bias.detach()).split(sizes)
+        adapted = self.config.trade_off * ramp(progress)
+        return {
+            "classifiers": symmetric_classifier_loss(claims[0], labels, claims[1]),
+            "features": symmetric_feature_loss(confused[0], labels, confused[1], adapted),
+        }
