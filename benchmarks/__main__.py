@@ -10,7 +10,7 @@ import sys
 
 import benchmarks
 
-SUPPORT = {"__main__", "timing"}
+SUPPORT = {"__main__", "bare", "timing"}
 
 
 def main(names: list[str]) -> int:

@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.training import LOSSES, Loss, bare, rows
+from benchmarks.bare import LOSSES, Loss, bare, rows
 from equida.data import load_task
 from equida.data.benchmarks.office31 import OFFICE31
 from equida.training.config import RunConfig

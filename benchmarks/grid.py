@@ -22,7 +22,8 @@ from lightning_fabric import Fabric
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.training import features, rows, shuffled
+from benchmarks.bare import rows, shuffled
+from benchmarks.training import features
 from equida.data.benchmarks import BENCHMARKS
 from equida.experiments.execute import Workers, do_runs
 from equida.experiments.grid import Grid, chosen_methods, plan
