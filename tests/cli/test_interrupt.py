@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.processes import Process, alive, children, equida
+from tests.processes import Process, alive, children, equida, python, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -43,3 +43,21 @@ def test_the_processes_end_before_the_command_does(
         while any(map(alive, workers)):
             assert time.monotonic() < end, "a process of the run is left"
             time.sleep(0.05)
+
+
+def test_a_second_signal_does_not_stop_the_first_from_ending_the_command() -> None:
+    """`timeout` sends one to the command and one to its group; libraries unblock them."""
+    code = """
+import signal
+from equida.cli import _signals
+
+def interrupted_again():
+    signal.raise_signal(signal.SIGTERM)
+
+_signals.remove_unfinished = interrupted_again
+_signals.exit_on_signals("interrupted")
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+signal.raise_signal(signal.SIGTERM)
+"""
+    ended = run(python(code), limit=120, code=143)
+    assert ended.err == "equida: interrupted\n"

@@ -21,12 +21,13 @@ from equida.files import remove_unfinished
 SHOW_CURSOR = "\r\x1b[J\x1b[?25h"
 """Removes what a progress bar has drawn on its line, and shows the cursor again."""
 
-_ENDING = threading.Event()
+_ending_by: list[int] = []
+"""The signal that is ending this process. Setting an event could be interrupted, a list cannot."""
 
 
 def wait_if_ending() -> None:
     """Do not return if a signal is ending this process: what fails now fails because of that."""
-    if _ENDING.is_set():
+    if _ending_by:
         threading.Event().wait()
 
 
@@ -38,13 +39,16 @@ def exit_on_signals(line: str) -> None:
     """
     # Who ignores Ctrl-C, as a shell does for its background jobs, has a reason.
     ends = {n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN}
-    once = threading.Lock()
+    once = threading.RLock()
 
-    def end(number: int) -> NoReturn:
+    def end(number: int) -> None:
         if not once.acquire(blocking=False):
             threading.Event().wait()  # the other thread ends the process
-        _ENDING.set()
-        _end(number, line)
+        # A second signal may interrupt the thread that is ending the process: `timeout` sends one
+        # to the command and one to its group.
+        if not _ending_by:
+            _ending_by.append(number)
+            _end(number, line)
 
     def handle(number: int, frame: FrameType | None) -> None:
         end(number)
