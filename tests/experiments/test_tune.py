@@ -316,6 +316,9 @@ def test_mistakes_are_one_line(blobs: Path, tmp_path: Path, here: Here) -> None:
         assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match=r"another value of score .*'bnm' here"):
         tune(blobs, tmp_path / "there", validator="bnm")
+    other = write_blobs(tmp_path / "other.npz", np.zeros(60, int))
+    with pytest.raises(InputError, match="holds a search with other data"):
+        tune(other, tmp_path / "there")
     with pytest.raises(InputError, match="holds a run, not a search"):
         tune(blobs, tmp_path / "there" / "chosen")
     with pytest.raises(InputError, match="say which task of office31"):

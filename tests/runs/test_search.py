@@ -48,6 +48,7 @@ def test_negative_scores_are_compared_too() -> None:
 def test_an_oracle_is_marked() -> None:
     assert "oracle (uses target labels)" in search(DEFAULT, oracle=True).summary
     assert "oracle" not in search(DEFAULT).summary
+    assert search(DEFAULT).summary.startswith("chosen of 1 setting by knn_balance: ")
 
 
 def test_a_record_is_read_as_it_was_written_also_where_it_was_moved(tmp_path: Path) -> None:

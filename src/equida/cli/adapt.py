@@ -153,7 +153,7 @@ def run(arguments: "ParsedArguments") -> int:
     done = do_request(request_of(arguments), remarks, tensorboard=arguments.tensorboard)
     if done.result is not None:  # only the first process of the run has it
         if done.search is not None:
-            print_search(done.search, f"{done.task}, {len(done.search.tried)} settings")
+            print_search(done.search, f"{done.task}, {done.search.count}")
         print_result(done)
     return 0
 

@@ -147,7 +147,7 @@ def print_tuned(done: "Tuned") -> None:
     from equida.runs.commands import setting_flags
     from equida.training.trust import named_code
 
-    print_search(done.search, f"{done.run.task}, {len(done.search.tried)} settings")
+    print_search(done.search, f"{done.run.task}, {done.search.count}")
     folder = shlex.quote(str(done.run.path))
     trust = " --trust" if named_code(done.run.config) else ""
     takes = done.run.config.takes_images

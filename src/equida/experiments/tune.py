@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 import json
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,8 @@ from equida.training.trust import with_plugins
 from equida.training.watch import watch
 
 MOST_TRIALS = 100_000
+OTHER = {"recipe": "another recipe", "code": "other code", "data_sha256": "other data"}
+"""How a message calls what differs where its values are not to be read."""
 UNTOUCHED = 1 / 3
 """The share of a run's steps before which it is not stopped: early scores say little."""
 
@@ -122,16 +124,18 @@ def run_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
         if (folder.path / "config.json").exists():
             raise InputError(f"{folder.path} holds a run, not a search; choose another --out")
         plan = make_plan(_adapt_request(request, methods, folder.path), remarks)
-        search = _asked(request, methods, plan)
-        _check_same(folder.path, earlier, search)
         configs = _Configs(plan, folder.path)
-        defaults = [configs.of(method, {}) for method in methods]
+        code = {each for method in methods for each in configs.of(method, {}).plugins}
+        search = _asked(request, methods, plan, code)
+        _check_same(folder.path, earlier, search)
         if workers.resolved().jobs > 1 or workers.cluster:
-            code = {each.name for config in defaults for each in config.plugins}
-            plugins.require_importable(sorted(code | {plan.config.backbone}))
+            plugins.require_importable(
+                sorted({each.name for each in code} | {plan.config.backbone})
+            )
         if search.uses_target_labels:
             remarks.say(f"settings are chosen by {search.chosen_by}")
-        search.write(folder.path)
+        if earlier is None:
+            search.write(folder.path)
         url = request.storage or sqlite_url(folder.path / "study.db")
         owner = f"{socket.gethostname()}:{folder.path.absolute()}"
         name = f"equida-{_digest(search.about)}"
@@ -214,7 +218,9 @@ def _adapt_request(request: TuneRequest, methods: Sequence[str], out: Path) -> A
     )
 
 
-def _asked(request: TuneRequest, methods: Sequence[str], plan: Plan) -> Search:
+def _asked(
+    request: TuneRequest, methods: Sequence[str], plan: Plan, code: Collection[plugins.Plugin]
+) -> Search:
     """The search as it begins."""
     assert plan.task is not None
     config, score = plan.config, request.validator or DEFAULT_VALIDATOR
@@ -234,6 +240,7 @@ def _asked(request: TuneRequest, methods: Sequence[str], plan: Plan) -> Search:
         "classes": len(plan.task.classes),
         "recipe": json.dumps(dataclasses.asdict(config.recipe), sort_keys=True),
         "features": f"{origin.backbone} {origin.weights_sha256}" if origin else config.backbone,
+        "code": ",".join(sorted(f"{each.name} {each.sha256}" for each in code)),
         "seed": config.seed,
     }
     return Search("tune", score, request.oracle, (), about)
@@ -251,10 +258,9 @@ def _check_same(folder: Path, earlier: Search | None, search: Search) -> None:
         raise InputError(f"{folder} holds a run of --method auto; choose another --out")
     for name, value in search.about.items():
         if (there := earlier.about.get(name)) != value:
-            told = "" if name == "recipe" else f" ({there!r} there, {value!r} here)"
-            raise InputError(
-                f"{folder} holds a search with another value of {name}{told}; choose another --out"
-            )
+            values = f"another value of {name} ({there!r} there, {value!r} here)"
+            told = OTHER.get(name, values)
+            raise InputError(f"{folder} holds a search with {told}; choose another --out")
 
 
 def _digest(about: Mapping[str, Any]) -> str:

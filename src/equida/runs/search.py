@@ -82,6 +82,11 @@ class Search:
         return next((one for one in self.tried if one.default), None)
 
     @property
+    def count(self) -> str:
+        """How many settings were tried, in words."""
+        return f"{len(self.tried)} setting{'' if len(self.tried) == 1 else 's'}"
+
+    @property
     def chosen_by(self) -> str:
         """What chose, in words, with a mark where it used target labels."""
         return f"target {self.score}, the {ORACLE}" if self.uses_target_labels else self.score
@@ -91,8 +96,8 @@ class Search:
         """In one line, what was chosen and how it compares with the default."""
         chosen, default = self.chosen, self.default
         if chosen is None or chosen.score is None:
-            return f"none of {len(self.tried)} settings has finished"
-        said = f"chosen of {len(self.tried)} settings by {self.chosen_by}:"
+            return f"none of {self.count} has finished"
+        said = f"chosen of {self.count} by {self.chosen_by}:"
         said += f" {chosen.title}, {chosen.score:.4f}"
         if default is None or default is chosen:
             return said + (", which is the default" if default else "")
