@@ -1,6 +1,7 @@
 """`equida features` as a user meets it, and its features on real photographs."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from equida.errors import InputError
 from equida.models import extractor
 from equida.models.weights import WHEELS, wheel_file
 from equida.progress import Bar
+from equida.torch_modes import decoding_threads
 
 NETWORK = """
 import torch
@@ -225,6 +227,16 @@ def test_help_needs_neither_torch_nor_timm() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "--skip-unreadable" in done.stdout
     assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs a system with affinities")
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (6, 3)])
+def test_decoding_takes_half_of_the_cores_that_the_process_may_use(
+    monkeypatch: pytest.MonkeyPatch, cores: int, threads: int
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
+    assert decoding_threads() == threads
 
 
 needs_wheel = pytest.mark.skipif(

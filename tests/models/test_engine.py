@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from safetensors import safe_open
 from torch import Tensor, nn
@@ -20,13 +21,14 @@ from equida.data.feature_cache import Engine, Extraction, FeatureStore
 from equida.errors import InputError
 from equida.models import engine as engines
 from equida.models.backbone import Backbone, backbone_name, load_backbone
-from equida.models.engine import engine_here, start_engine
+from equida.models.engine import OnnxRuntimeEngine, engine_here, start_engine
 from equida.models.extractor import ExtractionOptions, FeatureExtractor
 from equida.progress import Bar
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra export")
 pytest.importorskip("onnx", reason="needs the extra export")
 
+Array = NDArray[np.float32]
 TORCH = f"torch {torch.__version__}"
 ONNX = f"onnxruntime {onnxruntime.__version__}"
 IMAGES = torch.rand(5, 3, 20, 20, generator=torch.Generator().manual_seed(1))
@@ -78,6 +80,24 @@ def test_both_engines_compute_what_the_module_does() -> None:
         for images in (IMAGES, IMAGES.to(memory_format=torch.channels_last)):
             torch.testing.assert_close(engine(images), expected, rtol=1e-4, atol=1e-6)
         assert engine(IMAGES[:1]).shape == (1, 6)
+
+
+def test_large_batches_are_cut_to_spare_memory() -> None:
+    module, given = Plain().eval(), []
+    engine = OnnxRuntimeEngine(module, IMAGES)
+    session = engine._session
+
+    class Counted:
+        def run(self, names: None, inputs: dict[str, Array]) -> list[Array]:
+            given.append(len(inputs["images"]))
+            found: list[Array] = session.run(names, inputs)
+            return found
+
+    engine._session = Counted()
+    images = torch.rand(37, 3, 20, 20, generator=torch.Generator().manual_seed(2))
+    with torch.inference_mode():
+        torch.testing.assert_close(engine(images), module(images), rtol=1e-4, atol=1e-6)
+    assert given == [16, 16, 5]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """`equida features`: features of every image, computed once, into one memory-mapped file."""
 
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from equida.errors import printable
+from equida.torch_modes import decoding_threads
 
 if TYPE_CHECKING:
     from equida.data.feature_cache import Extraction
@@ -46,7 +46,7 @@ class Arguments:
     """What the augmentations are derived from."""
     batch_size: int = 64
     """How many images the network sees at once."""
-    workers: int = max(1, (os.cpu_count() or 1) // 2)
+    workers: int = decoding_threads()
     """Threads that decode images while the network works."""
     reduced_decode: bool = False
     """Decode large JPEGs at a smaller scale: faster, but not exactly the same features."""

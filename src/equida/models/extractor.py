@@ -37,7 +37,7 @@ from equida.files import file_sha256, temporary_folder
 from equida.models.backbone import ALIASES, Backbone, load_backbone
 from equida.models.engine import RunningEngine, engine_here, start_engine
 from equida.models.weights import wheel_file
-from equida.torch_modes import MOST, check_count
+from equida.torch_modes import MOST, check_count, decoding_threads
 
 LOG = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class ExtractionOptions:
     """What the augmentations are derived from."""
     batch_size: int = 64
     """How many images the network sees at once."""
-    workers: int = max(1, (os.cpu_count() or 1) // 2)
+    workers: int = decoding_threads()
     """Threads that decode images while the network works."""
     reduced_decode: bool = False
     """Decode large JPEGs at a smaller scale: faster, but not exactly the same features."""
