@@ -325,3 +325,18 @@ def test_mistakes_are_one_line(blobs: Path, tmp_path: Path, here: Here) -> None:
         run_tune(TuneRequest(AdaptRequest(None, None, dataset="office31")), Remarks())
     with pytest.raises(InputError, match="say what to search on"):
         run_tune(TuneRequest(AdaptRequest(None, None)), Remarks())
+
+
+def test_a_database_runs_no_code(blobs: Path, tmp_path: Path, here: Here) -> None:
+    import optuna
+
+    done = tune(blobs, tmp_path / "out", trials=1)
+    (tmp_path / "theirs.py").write_text("raise SystemExit('imported')")
+    study = optuna.load_study(
+        study_name=f"equida-{tuning._digest(done.search.about)}",
+        storage=sqlite_url(tmp_path / "out" / "study.db"),
+    )
+    attributes = {"method": "theirs:Method", "overrides": {}, "default": False}
+    study.add_trial(optuna.create_trial(value=2.0, user_attrs=attributes))
+    with pytest.raises(InputError, match="theirs:Method"):
+        tune(blobs, tmp_path / "out", trials=2)
