@@ -156,7 +156,10 @@ def _normalized(
     """-(S / (O + alpha S) + eps S) and its derivatives by S and by O."""
     denominator = pairs + alpha * squares
     inverse = denominator.pow(-2)
-    return -squares / denominator - eps * squares, -pairs * inverse - eps, squares * inverse
+    value, by_squares = -squares / denominator, -pairs * inverse
+    if eps:
+        value, by_squares = value - eps * squares, by_squares - eps
+    return value, by_squares, squares * inverse
 
 
 def _pairs(probs: Tensor, r: float, scale: Tensor | None) -> tuple[Tensor, Tensor]:
