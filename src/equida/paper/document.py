@@ -183,7 +183,10 @@ def print_paper(study: PaperStudy, console: Console) -> None:
         table.add_row(
             *cells[:2], Text(cells[2], style=COLOURS.get(verdict.outcome, "dim")), *cells[3:]
         )
-    console.print(table)
+    if study.verdicts:
+        console.print(table)
+    else:
+        console.print("None of the paper's claims can be tested on these runs.")
     for command in commands_for_pairs(study.verdicts):
         console.print(Text(f"for enough pairs: {command}", style="dim"), soft_wrap=True)
     width = max(len(item.status) for item in study.items)
