@@ -1,34 +1,19 @@
-"""Scores by the labels of the source: its accuracy, and its risk weighted towards the target.
+"""Source risk with the weights that the source would need to look like the target.
 
-The weights are those that the source would need to look like the target: a classifier that tells
-the domains apart by the network's features gives each source sample the ratio of both densities.
-The loss is cross-entropy. Samples that were trained on have too small a risk: hold some out
-(`--holdout 0.1`) where one of these scores is to choose.
+A classifier that tells the domains apart by the network's features gives each source sample the
+ratio of both densities. The loss is cross-entropy. Samples that were trained on have too small a
+risk: hold some out (`--holdout 0.1`) where one of these scores is to choose.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equida.evaluation.accuracy import accuracy
 from equida.evaluation.predictions import DomainPredictions
 from equida.evaluation.validators.base import validator
 
 SAMPLES = 2000
 """How many target samples, evenly spaced, the densities are estimated on."""
 Array = NDArray[np.float64]
-
-
-@validator(
-    "source_accuracy",
-    "source accuracy",
-    "the step with the best accuracy on source samples",
-    needs=("source",),
-)
-def source_accuracy(target: DomainPredictions, source: DomainPredictions | None) -> float:
-    """Share of source samples that are predicted right, in [0, 1]."""
-    confusion = source.confusion if source else None
-    assert confusion is not None
-    return accuracy(confusion)
 
 
 @validator(
