@@ -31,6 +31,7 @@ from random import Random
 from typing import Literal
 
 import numpy as np
+import pytest
 from tests.processes import Ended, TooLong, equida, run
 from tests.small_data import BACKBONE, write_blobs, write_pictures
 
@@ -119,6 +120,8 @@ class Case:
                 code, _ = 2, err.write(f"equida: {error}\n")
             except TooLong as hang:
                 return Outcome("hang", f"{what}\n{hang}")
+            except pytest.skip.Exception:  # with --fast, where it would start a process
+                raise
             except BaseException:
                 return Outcome("traceback", f"{what}\n{traceback.format_exc()}")
         return judge(Ended(code, out.getvalue(), err.getvalue()), codes, what)
