@@ -13,5 +13,5 @@ class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or x.device.type != "cpu" or self.p == 1.0:
             return super().forward(x)
-        kept = torch.rand(x.shape).ge_(self.p).div_(1.0 - self.p)
-        return x * kept.to(x.dtype)
+        kept = torch.rand(x.shape).ge_(self.p)
+        return x * kept.to(x.dtype).div_(1.0 - self.p)
