@@ -227,7 +227,7 @@ def test_help_lists_what_is_registered(
     shown = capsys.readouterr().out
     assert all(name in shown for name in BENCHMARKS)
     if verb in ("adapt", "bench"):
-        assert "features, paper or digits; " in shown
+        assert "features, large_batches, paper or digits; " in shown
 
 
 def test_help_shows_the_defaults_that_hold(capsys: pytest.CaptureFixture[str]) -> None:

@@ -239,6 +239,67 @@ def test_a_loss_is_minus_its_measure(rows: int, dtype: torch.dtype) -> None:
         close(nsm(logits, r, 1.5, prior=prior), -normalized_squares(probs, r, 1.5, prior=prior))
 
 
+AT_OPTIMUM: dict[str, Loss] = {
+    "bnm": partial(bnm, normalize="optimum"),
+    "cwsm": partial(cwsm, normalize="optimum"),
+    "cwsm r=0": partial(cwsm, r=0.0, normalize="optimum"),
+    "cwsm r=0.8": partial(cwsm, r=0.8, normalize="optimum"),
+    "nsm": partial(nsm, normalize="optimum"),
+    "nsm r=0": partial(nsm, r=0.0, normalize="optimum"),
+    "nsm r=0.1": partial(nsm, r=0.1, alpha=2.0, eps=0.01, normalize="optimum"),
+    "nsm r=1": partial(nsm, r=1.0, alpha=1.5, normalize="optimum"),
+}
+
+
+@pytest.mark.parametrize("loss", AT_OPTIMUM.values(), ids=AT_OPTIMUM.keys())
+@pytest.mark.parametrize(("rows", "classes"), [(12, 4), (8, 8), (3, 10)])
+def test_the_minimum_in_the_scale_of_the_optimum(loss: Loss, rows: int, classes: int) -> None:
+    """It is -1 at one-hot rows of even classes, whatever the batch and the number of classes."""
+    even = torch.eye(classes, dtype=torch.float64)[torch.arange(rows) % classes] * 400
+    assert loss(even).item() == pytest.approx(-1.0)
+    assert loss(random_logits(rows, classes).double()).item() > -1.0
+
+
+@pytest.mark.parametrize(("loss", "growth"), [(bnm, 0.5), (cwsm, 2.0), (nsm, 0.25)])
+def test_the_weight_of_a_loss_carries_over_in_the_scale_of_the_optimum(
+    loss: Callable[..., Tensor], growth: float
+) -> None:
+    """The gradient of a sample stays from 256 to 1024 rows; in the paper's scale it changes."""
+
+    def mean_gradient(rows: int, normalize: str) -> float:
+        torch.manual_seed(0)
+        logits = (3 * torch.randn(rows, 16, dtype=torch.float64)).requires_grad_()
+        value = loss(logits, normalize=normalize)
+        (by_logits,) = torch.autograd.grad(value, logits)
+        return float(by_logits.norm(dim=1).mean()) * rows
+
+    paper = "batch" if loss is bnm else "paper"
+    assert mean_gradient(1024, paper) / mean_gradient(256, paper) == pytest.approx(growth, rel=0.15)
+    stays = mean_gradient(1024, "optimum") / mean_gradient(256, "optimum")
+    assert stays == pytest.approx(1.0, rel=0.15)
+
+
+@pytest.mark.parametrize("loss", [bnm, cwsm, nsm])
+@pytest.mark.parametrize("classes", [12, 65])
+def test_the_scale_that_carries_over_is_the_papers_at_its_batch(
+    loss: Callable[..., Tensor], classes: int
+) -> None:
+    paper = "batch" if loss is bnm else "paper"
+    logits = random_logits(36, classes)
+    assert torch.equal(loss(logits, normalize="transfer"), loss(logits, normalize=paper))
+    twice = random_logits(72, classes).double()
+    ratio = loss(twice, normalize="transfer") / loss(twice, normalize="optimum")
+    small = logits.double()
+    expected = loss(small, normalize=paper) / loss(small, normalize="optimum")
+    assert ratio.item() == pytest.approx(expected.item(), rel=1e-4)  # eps times rows differs
+
+
+@pytest.mark.parametrize("loss", [bnm, cwsm, nsm])
+def test_an_unknown_scale_is_refused(loss: Callable[..., Tensor]) -> None:
+    with pytest.raises(ValueError, match=r"normalize is 'mean'; it must be one of .*optimum"):
+        loss(torch.zeros(2, 2), normalize="mean")
+
+
 def test_bnm_gradient_against_float64_svd() -> None:
     """The Gram route, also on saturated and rank-deficient predictions."""
     for rows, classes in [(36, 65), (128, 100), (64, 300)]:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from equida.errors import InputError
+from equida.losses.closed_form import PAPER_BATCH
 from equida.methods import (
     METHODS,
     STANDARD,
@@ -19,6 +20,7 @@ from equida.methods import (
     register,
 )
 from equida.paper.tables import ELEVEN
+from equida.training.recipe import RECIPES
 
 
 def head() -> nn.Linear:
@@ -35,7 +37,10 @@ def test_the_papers_hyper_parameters_are_the_benchmarks_defaults() -> None:
     for benchmark in ("", "office31", "office_home", "visda2017"):
         assert default_config("cwsm", benchmark) == METHODS["cwsm"].config(trade_off=1.0, r=0.5)
         assert default_config("bnm", benchmark).trade_off == 1.0
-        assert default_config("bnm", benchmark).normalize == "batch"
+    # At the paper's batch size, which the benchmarks' recipes have, that is its own scale.
+    for name in ("bnm", "cwsm", "nsm"):
+        assert default_config(name).normalize == "transfer"
+    assert {RECIPES[name].recipe.batch_size for name in ("features", "paper")} == {PAPER_BATCH}
 
 
 def test_max_square_weighs_one_over_classes_unless_told() -> None:

@@ -57,7 +57,7 @@ def test_beside_mcd_the_mean_that_predicts_is_sharpened(
     name: str, outputs: tuple[nn.Linear, Output, Tensor, Output]
 ) -> None:
     head, source, labels, target = outputs
-    method = build(name, 6, 3, head)
+    method = build(name, 6, 3, head, {"nsm.normalize": "paper"})
     assert isinstance(method, Composite)
     mcd = method.methods["mcd"]
     assert isinstance(mcd, MCD)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -15,6 +15,13 @@ ValueAndGradient = Callable[..., tuple[Tensor, Tensor]]
 SMALLEST_RELATIVE_SHARE = 1e-6
 """A class counts as at least a millionth of its uniform share: that is absent in every real target,
 and its weights, 1e6 at most, stay far inside the range of float32."""
+
+Scale = Literal["paper", "transfer", "optimum"]
+"""The scale of a loss: the paper's formula; the same at batches of 36, and at others such that the
+weight of the loss carries over; or divided by its largest value, so that the minimum is -1."""
+
+PAPER_BATCH = 36
+"""Target rows in a batch of the paper, for which its weights of the losses are meant."""
 
 
 class HasLogits(Protocol):
@@ -76,6 +83,28 @@ def positive(name: str, value: float) -> None:
     """A ValueError unless the value is finite and above 0."""
     if not (0 < value < math.inf):
         raise ValueError(f"{name} is {value!r}; it must be finite and above 0")
+
+
+def one_of(name: str, value: object, allowed: Any) -> None:
+    """A ValueError unless the value is one of those that the Literal `allowed` has."""
+    if value not in get_args(allowed):
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(get_args(allowed))}")
+
+
+def rescale(loss: Tensor, normalize: Scale, batch: int, largest: Callable[[int], float]) -> Tensor:
+    """A loss of the paper in another scale.
+
+    Args:
+        loss: in the paper's scale.
+        normalize: the scale.
+        batch: rows of the batch.
+        largest: minus the smallest value of the loss, by the rows of a batch.
+    """
+    if normalize == "optimum":
+        return loss / largest(batch)
+    if normalize == "paper" or batch == PAPER_BATCH:
+        return loss
+    return loss * (largest(PAPER_BATCH) / largest(batch))
 
 
 def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:

@@ -8,14 +8,16 @@ import torch
 from torch import Tensor
 
 from equida.losses.closed_form import (
+    PAPER_BATCH,
     Logits,
     checked,
     from_closed_form,
+    one_of,
     relative_prior,
     through_softmax,
 )
 
-Normalize = Literal["batch", "min", "sqrt", "sum"]
+Normalize = Literal["batch", "min", "sqrt", "sum", "transfer", "optimum"]
 
 
 def bnm(
@@ -33,9 +35,11 @@ def bnm(
     Args:
         logits: target predictions, (batch, classes).
         normalize: what the norm is divided by. "batch": B (the paper); "min": min(B, C), the mean
-            singular value (the BNM authors' code); "sqrt": sqrt(B C); "sum": nothing. The weight of
-            the loss does not carry over from one to another: B / min(B, C) is 1.16 at 36 x 31 and
-            3 at 36 x 12.
+            singular value (the BNM authors' code); "sqrt": sqrt(B C); "sum": nothing; "optimum":
+            the largest norm, sqrt(B min(B, C)), so that the weight of the loss carries over to
+            other batches and numbers of classes; "transfer": the same at other batches, and B at
+            36. The weight does not carry over from one of these to another: B / min(B, C) is 1.16
+            at 36 x 31 and 3 at 36 x 12.
         prior: the shares q of the classes to aim at, instead of equal ones: the norm is that of
             P diag(sqrt(C q_c)), which is largest at one-hot rows with class sizes in proportion to
             q. A share below 1e-6 / C counts as 1e-6 / C.
@@ -49,14 +53,16 @@ def bnm(
             prior = prior.cpu()
         return bnm(logits.cpu(), normalize, prior).to(logits.device)
     batch, classes = logits.shape
+    largest = math.sqrt(batch * min(batch, classes))
     divisors = {
         "batch": float(batch),
         "min": float(min(batch, classes)),
         "sqrt": math.sqrt(batch * classes),
         "sum": 1.0,
+        "optimum": largest,
+        "transfer": PAPER_BATCH * (largest / math.sqrt(PAPER_BATCH * min(PAPER_BATCH, classes))),
     }
-    if normalize not in divisors:
-        raise ValueError(f"normalize is {normalize!r}; it must be one of {', '.join(divisors)}")
+    one_of("normalize", normalize, Normalize)
     scale = -1.0 / divisors[normalize]
     columns = None if prior is None else relative_prior(prior, logits).sqrt()
     try:

@@ -8,13 +8,16 @@ from torch import Tensor
 
 from equida.losses.closed_form import (
     Logits,
+    Scale,
     checked,
     from_closed_form,
     in_range,
     log_probabilities,
+    one_of,
     positive,
     refuse_prior_without_equity,
     relative_prior,
+    rescale,
     through_softmax,
 )
 
@@ -57,7 +60,12 @@ def iw_max_square(logits: Logits, ratio: float = 0.2) -> Tensor:
     return total / -probs.shape[1]
 
 
-def cwsm(logits: Logits, r: float = 0.5, prior: Tensor | Sequence[float] | None = None) -> Tensor:
+def cwsm(
+    logits: Logits,
+    r: float = 0.5,
+    prior: Tensor | Sequence[float] | None = None,
+    normalize: Scale = "paper",
+) -> Tensor:
     """Class weighted squares maximization: minus CWS of the softmax of `logits`.
 
     CWS(P) = 1/C sum_c (sum_i P_ic^2) / (sum_i P_ic)^r   (Zhang et al. 2022, Eq. 11)
@@ -72,6 +80,10 @@ def cwsm(logits: Logits, r: float = 0.5, prior: Tensor | Sequence[float] | None 
         prior: the shares q of the classes to aim at, instead of equal ones; r must be above 0.
             Class c's term is multiplied by (C q_c)^r, which moves the minimum to class sizes in
             proportion to q. A share below 1e-6 / C counts as 1e-6 / C.
+        normalize: "paper"; "optimum": divided by the largest CWS, (B/C)^(1-r) or, where B < C, B/C,
+            so that the weight of the loss carries over to other batches and numbers of classes (in
+            the paper's scale a sample's gradient grows as (B/C)^(1-r)); "transfer": that, times the
+            largest CWS of a batch of 36, so that it is the paper's there.
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> bool(cwsm(balanced) < cwsm(collapsed))
@@ -79,9 +91,17 @@ def cwsm(logits: Logits, r: float = 0.5, prior: Tensor | Sequence[float] | None 
     """
     in_range("r", r, 0.0, 1.0)
     refuse_prior_without_equity(r, prior)
+    one_of("normalize", normalize, Scale)
     logits = checked(logits)
     weights = None if prior is None else relative_prior(prior, logits) ** r
-    return from_closed_form(_cwsm, logits, float(r), weights)
+    loss = from_closed_form(_cwsm, logits, float(r), weights)
+    batch, classes = logits.shape
+    return rescale(
+        loss,
+        normalize,
+        batch,
+        lambda rows: min(rows / classes, (rows / classes) ** (1.0 - r)),
+    )
 
 
 def _cwsm(logits: Tensor, r: float, weights: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -101,6 +121,7 @@ def nsm(
     alpha: float = 1.0,
     eps: float | None = None,
     prior: Tensor | Sequence[float] | None = None,
+    normalize: Scale = "paper",
 ) -> Tensor:
     """Normalized squares maximization: minus NS of the softmax of `logits`.
 
@@ -121,6 +142,11 @@ def nsm(
             (C q_c). Batches that are drawn at random cost least on average where the shares of
             the classes are q; in a single batch, n_c - 1/2 is in proportion to q_c. A share below
             1e-6 / C counts as 1e-6 / C.
+        normalize: "paper"; "optimum": divided by the largest NS, which is
+            1 / (max(B/C - 1, 0) + alpha) + eps B for r > 0, so that the weight of the loss carries
+            over to other batches (in the paper's scale a sample's gradient shrinks as 1/B);
+            "transfer": that, times the largest NS of a batch of 36, so that it is the paper's
+            there.
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> nsm(balanced), nsm(collapsed)
@@ -128,6 +154,7 @@ def nsm(
     """
     in_range("r", r, 0.0, 1.0)
     refuse_prior_without_equity(r, prior)
+    one_of("normalize", normalize, Scale)
     positive("alpha", alpha)
     logits = checked(logits)
     if eps is None:
@@ -136,7 +163,14 @@ def nsm(
     scale = None if prior is None else 1.0 / relative_prior(prior, logits)
     # G^r counts where G itself has underflowed: 1e-45 to the 0.25 is 2e-11, to the 0.05 it is 6e-3.
     compute = _nsm_in_logarithms if 0.0 < r < 0.25 else _nsm
-    return from_closed_form(compute, logits, float(r), float(alpha), float(eps), scale)
+    loss = from_closed_form(compute, logits, float(r), float(alpha), float(eps), scale)
+    batch, classes = logits.shape
+
+    def largest(rows: int) -> float:
+        alike = rows - 1.0 if r == 0.0 else max(rows / classes - 1.0, 0.0)
+        return 1.0 / (alike + alpha) + eps * rows
+
+    return rescale(loss, normalize, batch, largest)
 
 
 def _nsm(

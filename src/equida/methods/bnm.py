@@ -13,9 +13,10 @@ from equida.methods.base import Output, register, search
 class BNMConfig:
     trade_off: float = search(1.0, 0.1, 2.5)
     """Weight of the target term against source cross-entropy."""
-    normalize: Normalize = "batch"
-    """What the norm is divided by: "batch" (Zhang et al. 2022), "min" (BNM's authors), "sqrt" or
-    "sum" (nothing)."""
+    normalize: Normalize = "transfer"
+    """What the norm is divided by: "transfer" (the batch size at 36, and at others what lets
+    trade_off carry over), "batch" (Zhang et al. 2022), "min" (BNM's authors), "sqrt", "sum"
+    (nothing), or "optimum" (its largest value)."""
     prior: str = prior_field()
     """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
     without its labels), a share for each class, a file, or oracle (uses target labels)."""

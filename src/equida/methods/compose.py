@@ -160,7 +160,7 @@ def configure(
         benchmark: the data set whose presets replace the defaults; None: no presets.
 
     >>> configure("safn+cwsm", {"delta": "0.5", "cwsm.trade_off": 2})["cwsm"]
-    CWSMConfig(trade_off=2.0, r=0.5, prior='uniform', prior_strength=0.75)
+    CWSMConfig(trade_off=2.0, r=0.5, normalize='transfer', prior='uniform', prior_strength=0.75)
     """
     configs = {part: default_config(part, benchmark) for part in split_name(name)}
     for key, value in check_overrides(name, overrides or {}).items():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.losses import cwsm
+from equida.losses.closed_form import Scale
 from equida.methods.aiming import AimingMethod, prior_field
 from equida.methods.base import Output, register, search
 
@@ -15,6 +16,10 @@ class CWSMConfig:
     """Weight of the target term against source cross-entropy (the paper's lambda)."""
     r: float = search(0.5, 0.0, 1.0, maximum=1.0)
     """Pressure towards equal class sizes; strongest near 0.5, and none at 0."""
+    normalize: Scale = "transfer"
+    """The scale of the loss: "transfer" (the paper's at batches of 36, and at others one in which
+    trade_off carries over), "paper", or "optimum", in which the minimum is -1 and trade_off carries
+    over to other numbers of classes, too."""
     prior: str = prior_field()
     """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
     without its labels), a share for each class, a file, or oracle (uses target labels)."""
@@ -32,5 +37,6 @@ class CWSM(AimingMethod):
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
-        value = cwsm(target.logits, r=self.config.r, prior=self.shares)
-        return {"cwsm": self.config.trade_off * value}
+        config = self.config
+        value = cwsm(target.logits, config.r, self.shares, config.normalize)
+        return {"cwsm": config.trade_off * value}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.losses import nsm
+from equida.losses.closed_form import Scale
 from equida.methods.aiming import AimingMethod, prior_field
 from equida.methods.base import Output, register, search
 
@@ -20,6 +21,9 @@ class NSMConfig:
     eps: float | None = search(None, 0.0, 1e-5, maximum=1.0)
     """Weight of the squares alone; None is 1e-6 where a batch has fewer rows than classes,
     else 0."""
+    normalize: Scale = "transfer"
+    """The scale of the loss: "transfer" (the paper's at batches of 36, and at others one in which
+    trade_off carries over), "paper", or "optimum", in which the minimum is -1."""
     prior: str = prior_field()
     """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
     without its labels), a share for each class, a file, or oracle (uses target labels)."""
@@ -43,5 +47,7 @@ class NSM(AimingMethod):
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
         config = self.config
-        value = nsm(target.logits, config.r, config.alpha, config.eps, self.shares)
+        value = nsm(
+            target.logits, config.r, config.alpha, config.eps, self.shares, config.normalize
+        )
         return {"nsm": config.trade_off * value}

@@ -114,6 +114,11 @@ register(
     default_for="none",
 )
 register(
+    "large_batches",
+    Recipe(batch_size=144),
+    idea="Trains a head on features in batches of 144, for many classes: three times as long.",
+)
+register(
     "paper",
     Recipe(
         iterations=6004,
