@@ -1,9 +1,12 @@
-"""The import directions of the house, and what importing the losses costs."""
+"""The import directions of the house, and what importing the losses and doing a run cost."""
 
 import ast
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.processes import Process
+from tests.small_data import write_blobs
 
 import equida
 
@@ -110,6 +113,26 @@ def test_importing_the_losses_imports_torch_and_nothing_else() -> None:
     heavy = {
         "torchvision", "timm", "pandas", "matplotlib", "sklearn", "lightning_fabric", "lightning",
         "tyro", "rich", "safetensors", "PIL", "plotly", "optuna", "joblib", "scipy",
+    }  # fmt: skip
+    assert "torch" in loaded
+    assert not loaded & heavy
+
+
+def test_a_run_on_features_imports_little(tmp_path: Path) -> None:
+    """From the command to the printed result, checkpoints and calibration included."""
+    file = write_blobs(tmp_path / "toy.npz")
+    flags = f"adapt -s {file}:a -t {file}:b --iterations 4 --evaluate-every 2 --batch-size 12"
+    code = "import sys, equida.cli; assert not equida.cli.main(sys.argv[1:]); print(*sys.modules)"
+    command = [sys.executable, "-c", code, *flags.split(), "--out", str(tmp_path / "run")]
+    with Process(command, limit=400) as process:
+        ended = process.wait()
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "run" / "result.json").exists()
+    loaded = set(ended.out.splitlines()[-1].split())
+    heavy = {
+        "torch._dynamo", "torch._inductor", "torch.distributed.tensor", "torch.onnx", "sympy",
+        "lightning_fabric", "torchmetrics", "torchvision", "timm", "sklearn", "pandas",
+        "matplotlib", "plotly", "jinja2", "optuna", "joblib", "dask", "onnx", "onnxruntime", "PIL",
     }  # fmt: skip
     assert "torch" in loaded
     assert not loaded & heavy

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -41,7 +40,7 @@ from equida.training.config import RunConfig
 from equida.training.effect import check_effect
 from equida.training.evaluate import kept_figure
 from equida.training.loop import Trained, train
-from equida.training.processes import make_fabric
+from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe, recipe
 
 METHOD_PARAMETERS = ("trade_off", "r", "alpha", "prior")
@@ -420,7 +419,7 @@ class EquidaClassifier(
         words = "a whole number of threads, -1 for as many as torch is set to use, or None"
         return 1 if self.n_jobs is None else check_count("n_jobs", self.n_jobs, words, -1)
 
-    def _fabric(self, used: Recipe) -> Fabric:
+    def _fabric(self, used: Recipe) -> AnyFabric:
         if self.device not in ACCELERATORS:
             raise FieldError("device", self.device, f"one of {', '.join(ACCELERATORS)}")
         found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}

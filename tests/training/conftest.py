@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lightning_fabric import Fabric
 from tests import small_data
 
 from equida.data import Task, array_domain, make_task
 from equida.training.config import RunConfig
 from equida.training.loop import Observer, Trained, train
+from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe
 
 Run = Callable[..., Trained]
@@ -36,12 +36,13 @@ def unlabelled() -> Task:
 
 
 @pytest.fixture(scope="session")
-def fabric() -> Fabric:
-    return Fabric(accelerator="cpu", devices=1)
+def fabric() -> AnyFabric:
+    """What a run has by default on a machine without a GPU."""
+    return make_fabric("cpu")
 
 
 @pytest.fixture
-def run(task: Task, fabric: Fabric) -> Run:
+def run(task: Task, fabric: AnyFabric) -> Run:
     """Train on the toy task, with the recipe's fields as keywords."""
 
     def work(
@@ -57,7 +58,7 @@ def run(task: Task, fabric: Fabric) -> Run:
         small |= {"evaluate_every": 4, "log_every": 2, "learning_rate": 0.01}
         recipe = Recipe(**(small | fields))
         plain = recipe.precision == "32-true"
-        given = fabric if plain else Fabric(accelerator="cpu", precision=recipe.precision)
+        given = fabric if plain else make_fabric("cpu", precision=recipe.precision)
         config = RunConfig(method, recipe, overrides=overrides or {})
         return train(config, on, folder=folder, fabric=given, observers=observers)
 

@@ -27,6 +27,7 @@ from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.loop import Trained, train
 from equida.training.objective import Objective
+from equida.training.processes import AnyFabric
 from equida.training.recipe import Recipe
 
 Run = Callable[..., Trained]
@@ -352,7 +353,7 @@ def test_an_observer_may_see_predictions(run: Run, task: Task) -> None:
     assert len(viewer.scores) == 3
 
 
-def test_a_validator_of_rows_cannot_choose_among_images(fabric: Fabric) -> None:
+def test_a_validator_of_rows_cannot_choose_among_images(fabric: AnyFabric) -> None:
     random = np.random.default_rng(0)
     images = ImageDomain("photos", [f"{i}.jpg" for i in range(8)], name="photos")
     labelled = images.relabel(("a", "b"), random.integers(0, 2, 8))
@@ -515,7 +516,7 @@ def test_a_finished_run_is_not_written_over(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_finished_run_is_adapted_without_source_or_the_method_is_refused(
-    method: str, run: Run, task: Task, fabric: Fabric, tmp_path: Path
+    method: str, run: Run, task: Task, fabric: AnyFabric, tmp_path: Path
 ) -> None:
     before = run("source_only", iterations=2, folder=tmp_path)
     config = dataclasses.replace(before.built.config, method=method, from_run=str(tmp_path))

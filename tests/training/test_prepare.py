@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida import EquidaClassifier
@@ -20,6 +19,7 @@ from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.loop import Trained, train
 from equida.training.prepare import FILE
+from equida.training.processes import AnyFabric
 from equida.training.recipe import Recipe
 
 Run = Callable[..., Trained]
@@ -97,7 +97,7 @@ def test_a_resumed_run_reads_what_was_prepared(
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
-def test_images_are_refused_with_the_cure(fabric: Fabric) -> None:
+def test_images_are_refused_with_the_cure(fabric: AnyFabric) -> None:
     images = ImageDomain("photos", [f"{i}.jpg" for i in range(40)], name="photos")
     labelled = images.relabel(("a", "b"), np.arange(40) % 2)
     config = RunConfig("clusters", Recipe(), backbone="lenet")

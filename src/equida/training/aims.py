@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -25,7 +24,7 @@ from equida.methods.compose import Composite
 from equida.models.network import Network
 from equida.training.config import Aim, RunConfig
 from equida.training.folder import RunFolder
-from equida.training.processes import on_rank_zero
+from equida.training.processes import AnyFabric, on_rank_zero
 from equida.training.recipe import Recipe
 from equida.training.target_check import MOST_ROWS, source_view, spaced
 
@@ -91,7 +90,7 @@ def check_priors(config: RunConfig, task: Task) -> None:
 def find_aims(
     config: RunConfig,
     task: Task,
-    fabric: Fabric,
+    fabric: AnyFabric,
     start: StartingNetwork,
 ) -> dict[str, Aim]:
     """For each part of the method that aims at other than equal shares, those shares.
@@ -122,7 +121,7 @@ def _check_recorded(name: str, aim: Aim, classes: int) -> None:
         )
 
 
-def with_recorded_aims(config: RunConfig, folder: Path | None, fabric: Fabric) -> RunConfig:
+def with_recorded_aims(config: RunConfig, folder: Path | None, fabric: AnyFabric) -> RunConfig:
     """The config with the shares that an unfinished run of the same config has recorded."""
     if folder is None or config.aims or not asked_priors(config):
         return config

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from equida.data import ArrayDomain, Domain, Task
@@ -23,6 +22,7 @@ from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
 from equida.training.optimizer import freeze, sgd
+from equida.training.processes import AnyFabric
 
 SOURCE_SAMPLES = 500
 """How many training samples source accuracy is measured on where none are held out."""
@@ -80,7 +80,7 @@ class Built:
 
 
 def build(
-    config: RunConfig, task: Task, fabric: Fabric, loaded: SeededBackbone | None = None
+    config: RunConfig, task: Task, fabric: AnyFabric, loaded: SeededBackbone | None = None
 ) -> Built:
     """Network, method, optimiser and transforms of a run.
 

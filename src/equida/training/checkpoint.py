@@ -4,16 +4,16 @@ import json
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.errors import InputError
 from equida.files import parse_json
 from equida.training.build import Built
 from equida.training.config import RunConfig
+from equida.training.processes import AnyFabric, load_precision_state, precision_state
 
 
-def capture(built: Built, fabric: Fabric) -> dict[str, Any]:
+def capture(built: Built, fabric: AnyFabric) -> dict[str, Any]:
     """Weights, running statistics, optimiser, loss scale and random generators.
 
     The sampler needs nothing but the number of steps: a batch is a function of its number.
@@ -22,7 +22,7 @@ def capture(built: Built, fabric: Fabric) -> dict[str, Any]:
         "config": json.dumps(built.config.to_json()),
         "objective": built.objective.state_dict(),
         "optimizer": built.optimizer.state_dict(),
-        "precision": fabric.strategy.precision.state_dict(),
+        "precision": precision_state(fabric),
         "rng": _generators(fabric),
     }
 
@@ -32,7 +32,7 @@ def config_of(state: dict[str, Any]) -> RunConfig:
     return RunConfig.from_json(parse_json(state["config"], "the config of the checkpoint"))
 
 
-def restore_state(state: dict[str, Any], built: Built, fabric: Fabric) -> None:
+def restore_state(state: dict[str, Any], built: Built, fabric: AnyFabric) -> None:
     """Make everything what it was when `state` was captured.
 
     Raises:
@@ -47,14 +47,14 @@ def restore_state(state: dict[str, Any], built: Built, fabric: Fabric) -> None:
         )
     built.objective.load_state_dict(state["objective"])
     built.optimizer.load_state_dict(state["optimizer"])
-    fabric.strategy.precision.load_state_dict(state["precision"])
+    load_precision_state(fabric, state["precision"])
     mine = state["rng"][fabric.global_rank]
     torch.set_rng_state(mine["cpu"])
     if "cuda" in mine:
         torch.cuda.set_rng_state(mine["cuda"], fabric.device)
 
 
-def _generators(fabric: Fabric) -> list[dict[str, Tensor]]:
+def _generators(fabric: AnyFabric) -> list[dict[str, Tensor]]:
     """The random generators of every process, so that dropout continues where it was."""
     state = {"cpu": torch.get_rng_state()}
     if fabric.device.type == "cuda":

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.data import ArrayDomain
@@ -17,6 +16,7 @@ from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import VALIDATORS
 from equida.training.build import row_shape
 from equida.training.objective import Objective
+from equida.training.processes import AnyFabric
 
 INPUT_ROWS = 20000
 """How many rows of a domain, evenly spaced, are kept for validators that look at inputs."""
@@ -40,7 +40,7 @@ def predict(
     *,
     batch_size: int,
     workers: int = 0,
-    fabric: Fabric | None = None,
+    fabric: AnyFabric | None = None,
     features: bool = False,
     inputs: InputRows | None = None,
 ) -> DomainPredictions:
@@ -90,7 +90,7 @@ def predict(
 
 
 def network_of(
-    objective: Objective, domain: ArrayDomain, *, batch_size: int, fabric: Fabric | None = None
+    objective: Objective, domain: ArrayDomain, *, batch_size: int, fabric: AnyFabric | None = None
 ) -> Callable[[Tensor], Tensor]:
     """A function from rows of a domain, flattened, to log-probabilities, for validators.
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.data.batches import Batch, BatchStream, derived_seed
 from equida.training.config import RunConfig
+from equida.training.processes import AnyFabric
 
 
 class Feed:
@@ -19,7 +19,7 @@ class Feed:
         dtype: of the network's inputs.
     """
 
-    def __init__(self, config: RunConfig, fabric: Fabric, dtype: torch.dtype) -> None:
+    def __init__(self, config: RunConfig, fabric: AnyFabric, dtype: torch.dtype) -> None:
         self.config, self.recipe, self.fabric, self.dtype = config, config.recipe, fabric, dtype
         self._streams: dict[str, tuple[Any, BatchStream]] = {}
 

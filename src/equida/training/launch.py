@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed
-from lightning_fabric import Fabric
 
 from equida import plugins
 from equida.data import Task
@@ -22,6 +21,7 @@ from equida.training.folder import RunFolder
 from equida.training.loop import Observer, train
 from equida.training.predictor import classes_of
 from equida.training.processes import (
+    AnyFabric,
     lost_processes,
     make_fabric,
     on_rank_zero,
@@ -96,7 +96,7 @@ def launch(
 
 
 def _started(
-    job: Callable[[Fabric], object],
+    job: Callable[[AnyFabric], object],
     accelerator: str,
     devices: int,
     precision: Precision,
@@ -130,7 +130,7 @@ def check_shares(batch_size: int, devices: int, num_nodes: int) -> None:
 
 
 def work(
-    fabric: Fabric,
+    fabric: AnyFabric,
     config: RunConfig,
     folder: Path,
     watch: Watching | None,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.data import Task
@@ -26,9 +25,12 @@ from equida.training.feed import Feed
 from equida.training.optimizer import schedule
 from equida.training.prepare import prepare_method
 from equida.training.processes import (
+    AnyFabric,
     backward,
+    clip_gradient,
     make_fabric,
     on_rank_zero,
+    precision_of,
     prepare,
     without_exchange,
 )
@@ -49,7 +51,7 @@ def train(
     task: Task,
     *,
     folder: Path | None = None,
-    fabric: Fabric | None = None,
+    fabric: AnyFabric | None = None,
     observers: tuple[Observer, ...] = (),
     validators: tuple[str, ...] = (),
     backbone: SeededBackbone | None = None,
@@ -109,10 +111,7 @@ def train(
                 backward(fabric, _sum(terms, recipe.accumulate))
             recorder.note(step * recipe.accumulate + part, terms)
         if recipe.clip:
-            # A gradient that is not finite shows in the next loss; a look here would wait for it.
-            fabric.clip_gradients(
-                objective, optimizer, max_norm=recipe.clip, error_if_nonfinite=False
-            )
+            clip_gradient(fabric, objective, optimizer, recipe.clip)
         optimizer.step()
         optimizer.zero_grad()
         recorder.after(step + 1)
@@ -132,7 +131,7 @@ def train(
     return recorder.finish(describe)
 
 
-def _held_out_again(task: Task, fabric: Fabric, config: RunConfig) -> DomainPredictions | None:
+def _held_out_again(task: Task, fabric: AnyFabric, config: RunConfig) -> DomainPredictions | None:
     """The predictions for held-out source samples of a run that keeps some apart; None where such a
     run would take long, or where the source is too small for it."""
     if config.backbone != "none" or config.from_run or fabric.world_size > 1:
@@ -148,9 +147,9 @@ def _held_out_again(task: Task, fabric: Fabric, config: RunConfig) -> DomainPred
     return predict(again.objective, held_out, None, batch_size=recipe.eval_batch_size)
 
 
-def _check(config: RunConfig, fabric: Fabric) -> None:
+def _check(config: RunConfig, fabric: AnyFabric) -> None:
     """Raise InputError where the run would differ from what its config.json says."""
-    recipe, used = config.recipe, fabric.strategy.precision.precision
+    recipe, used = config.recipe, precision_of(fabric)
     if used != recipe.precision:
         raise InputError(
             f"precision is {recipe.precision!r}, which is {used!r} on this {fabric.device.type}; "

@@ -1,5 +1,6 @@
 """The optimiser of the protocol: SGD with a faster head and the inverse-power schedule."""
 
+import inspect
 from collections.abc import Callable, Iterable
 
 import torch
@@ -59,6 +60,12 @@ class LeanSGD(torch.optim.SGD):
                 state["momentum_buffer"] = buffer
 
     step.hooked = True  # type: ignore[attr-defined]  # torch wraps a step without this mark
+
+    # torch marks these so that its compiler leaves them alone; the mark imports the compiler, which
+    # takes a second, and nobody compiles them here.
+    add_param_group = inspect.unwrap(torch.optim.SGD.add_param_group)
+    state_dict = inspect.unwrap(torch.optim.SGD.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.SGD.load_state_dict)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         for group in self.param_groups:

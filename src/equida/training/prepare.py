@@ -6,7 +6,6 @@ everybody can look at it.
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.clustering import cluster_labels
@@ -15,13 +14,13 @@ from equida.errors import InputError
 from equida.methods.base import TaskRows
 from equida.training.build import Built
 from equida.training.folder import RunFolder
-from equida.training.processes import on_rank_zero
+from equida.training.processes import AnyFabric, on_rank_zero
 
 FILE = "prepared.safetensors"
 
 
 def prepare_method(
-    built: Built, task: Task, fabric: Fabric, folder: RunFolder | None, *, resumed: bool
+    built: Built, task: Task, fabric: AnyFabric, folder: RunFolder | None, *, resumed: bool
 ) -> bool:
     """Give the method what it computes of all rows; returns whether there is such a thing.
 

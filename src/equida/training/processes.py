@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib.util
 import logging
 import multiprocessing
 import os
@@ -11,14 +12,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments.lightning import (
-    LightningEnvironment,
-    find_free_network_port,
-)
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import (
     ProcessExitedException,
@@ -28,6 +24,9 @@ from torch.multiprocessing.spawn import (
 
 from equida.errors import InputError
 from equida.training.recipe import Precision
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 T = TypeVar("T")
 
@@ -40,6 +39,33 @@ WATCH_SECONDS = 1.0
 
 # Users need not be told that torch ends the other processes when one has failed.
 logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
+
+
+class OneProcess:
+    """One process on the CPU in full precision, with what a run asks Fabric for.
+
+    Such a run needs nothing that Fabric does, and importing Fabric would take longer than all its
+    other imports but torch: it imports torch's compiler and, where it is installed, torchmetrics.
+    """
+
+    device = torch.device("cpu")
+    world_size = 1
+    global_rank = 0
+    is_global_zero = True
+
+    def launch(self) -> None:
+        """Nothing: the process is there."""
+
+    def broadcast(self, value: T) -> T:
+        """What every process gets from the first one."""
+        return value
+
+    def autocast(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
+AnyFabric: TypeAlias = Union["Fabric", OneProcess]
+"""Device, precision and processes of a run."""
 
 
 def started_outside(processes: int, num_nodes: int = 1) -> bool:
@@ -59,7 +85,7 @@ def make_fabric(
     num_nodes: int = 1,
     *,
     precision: Precision = "32-true",
-) -> Fabric:
+) -> AnyFabric:
     """Device, precision and processes, or an InputError that says what this machine lacks.
 
     Args:
@@ -69,6 +95,11 @@ def make_fabric(
         precision: as in `Recipe`.
     """
     count = devices if isinstance(devices, int) else len(devices)
+    if count == num_nodes == 1 and precision == "32-true" and _means_cpu(accelerator):
+        return OneProcess()
+    from lightning_fabric import Fabric
+    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+
     outside = started_outside(count * num_nodes, num_nodes)
     # Processes that are started here, or this one alone, must not take the ranks of a SLURM or
     # torchrun job that this process may belong to.
@@ -93,7 +124,15 @@ def make_fabric(
         ) from error
 
 
-def on_rank_zero(fabric: Fabric, what: Callable[[], T]) -> T:
+def _means_cpu(accelerator: str) -> bool:
+    """Whether Fabric would choose the CPU."""
+    if accelerator != "auto":
+        return accelerator == "cpu"
+    gpu = torch.cuda.is_available() or torch.backends.mps.is_available()
+    return not gpu and importlib.util.find_spec("torch_xla") is None
+
+
+def on_rank_zero(fabric: AnyFabric, what: Callable[[], T]) -> T:
     """Call the function on rank zero; its value, or its InputError, reaches every process."""
     answer: tuple[Any, str] = None, ""
     if fabric.is_global_zero:
@@ -107,38 +146,73 @@ def on_rank_zero(fabric: Fabric, what: Callable[[], T]) -> T:
     return value  # type: ignore[no-any-return]
 
 
-def mean_over_processes(fabric: Fabric, tensor: Tensor) -> Tensor:
+def mean_over_processes(fabric: AnyFabric, tensor: Tensor) -> Tensor:
     """The mean of a tensor over all processes; gradients do not flow through it."""
-    mean: Any = tensor if fabric.world_size == 1 else fabric.all_reduce(tensor, reduce_op="mean")
+    if isinstance(fabric, OneProcess) or fabric.world_size == 1:
+        return tensor
+    mean: Any = fabric.all_reduce(tensor, reduce_op="mean")
     return mean  # type: ignore[no-any-return]
 
 
-def prepare(fabric: Fabric, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
+def prepare(
+    fabric: AnyFabric, module: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[Any, Any]:
     """Move both to the device; Fabric wraps them for several processes and other precisions.
 
     One process in plain precision needs no wrappers, which would cost a small step several percent
     of its time.
     """
-    if _is_plain(fabric):
+    if isinstance(fabric, OneProcess) or _is_plain(fabric):
         return module.to(fabric.device), optimizer
     return fabric.setup(module, optimizer)  # type: ignore[no-any-return]
 
 
-def backward(fabric: Fabric, loss: Tensor) -> None:
+def backward(fabric: AnyFabric, loss: Tensor) -> None:
     """Add the gradient of the loss to the parameters, by Fabric where it has wrapped them."""
-    if _is_plain(fabric):
+    if isinstance(fabric, OneProcess) or _is_plain(fabric):
         loss.backward()
     else:
         fabric.backward(loss)
 
 
-def _is_plain(fabric: Fabric) -> bool:
-    return fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
+def _is_plain(fabric: "Fabric") -> bool:
+    return fabric.world_size == 1 and precision_of(fabric) == "32-true"
 
 
-def processes(fabric: Fabric) -> dict[str, Any]:
+def clip_gradient(
+    fabric: AnyFabric, module: nn.Module, optimizer: torch.optim.Optimizer, most: float
+) -> None:
+    """Scale the gradient down to a norm of at most `most`.
+
+    One that is not finite shows in the next loss; a look here would wait for it.
+    """
+    if isinstance(fabric, OneProcess):
+        parameters = (p for group in optimizer.param_groups for p in group["params"])
+        torch.nn.utils.clip_grad_norm_(parameters, most)
+    else:
+        fabric.clip_gradients(module, optimizer, max_norm=most, error_if_nonfinite=False)
+
+
+def precision_of(fabric: AnyFabric) -> str:
+    """The precision that is used, which may be another one than was asked for."""
+    return "32-true" if isinstance(fabric, OneProcess) else fabric.strategy.precision.precision
+
+
+def precision_state(fabric: AnyFabric) -> dict[str, Any]:
+    """The state of the loss scale; empty where nothing is scaled."""
+    return {} if isinstance(fabric, OneProcess) else fabric.strategy.precision.state_dict()
+
+
+def load_precision_state(fabric: AnyFabric, state: dict[str, Any]) -> None:
+    """Make the loss scale what it was."""
+    if not isinstance(fabric, OneProcess):
+        fabric.strategy.precision.load_state_dict(state)
+
+
+def processes(fabric: AnyFabric) -> dict[str, Any]:
     """The processes of a run, for its record: with others, the same config rounds differently."""
-    nodes = int(getattr(fabric.strategy, "num_nodes", 1))
+    strategy = None if isinstance(fabric, OneProcess) else fabric.strategy
+    nodes = int(getattr(strategy, "num_nodes", 1))
     return {
         "devices": fabric.world_size // nodes,
         "num_nodes": nodes,
@@ -148,10 +222,10 @@ def processes(fabric: Fabric) -> dict[str, Any]:
 
 
 def without_exchange(
-    fabric: Fabric, module: Any, skip: bool
+    fabric: AnyFabric, module: Any, skip: bool
 ) -> contextlib.AbstractContextManager[Any]:
     """Inside, backward does not exchange gradients if `skip` is set, as more will be added."""
-    if not skip or fabric.world_size == 1:
+    if not skip or isinstance(fabric, OneProcess) or fabric.world_size == 1:
         return contextlib.nullcontext()
     return fabric.no_backward_sync(module)
 
@@ -164,6 +238,8 @@ def spawn_ranks(work: Callable[[], object], count: int) -> None:
     Raises:
         InputError: one of the processes raised it.
     """
+    from lightning_fabric.plugins.environments.lightning import find_free_network_port
+
     complaints = multiprocessing.get_context("spawn").SimpleQueue()
     arguments = (work, count, find_free_network_port(), os.getpid(), complaints)
     others = set(multiprocessing.active_children())

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from equida.data import ArrayDomain, Task
@@ -24,7 +23,7 @@ from equida.training.evaluate import input_rows, network_of, picks, predict
 from equida.training.feed import Feed
 from equida.training.folder import RunFolder
 from equida.training.prepare import cluster_labels_of, task_rows
-from equida.training.processes import mean_over_processes, on_rank_zero, processes
+from equida.training.processes import AnyFabric, mean_over_processes, on_rank_zero, processes
 from equida.training.schema import SCHEMA
 
 
@@ -88,7 +87,7 @@ class Recorder:
         self,
         task: Task,
         built: Built,
-        fabric: Fabric,
+        fabric: AnyFabric,
         feed: Feed,
         folder: Path | None,
         observers: tuple[Observer, ...],
@@ -279,7 +278,8 @@ class Recorder:
         """Write weights, predictions and, last, the result.
 
         Args:
-            describe: makes further entries of the result from the final target predictions.
+            describe: makes further entries of the result from the final target predictions; how
+                long it takes is no part of the run's seconds, but of `further_seconds`.
         """
         seconds = round(self.elapsed(), 3)
         if self.recipe.keep != "last":
@@ -306,7 +306,9 @@ class Recorder:
         }
         if self.config.aims:
             result["aims"] = {name: asdict(aim) for name, aim in self.config.aims.items()}
+        began = time.monotonic()
         result |= describe(predictions.without_labels)
+        result["further_seconds"] = round(time.monotonic() - began, 3)
         confusion = predictions.confusion
         if confusion is not None:
             result["confusion"] = confusion.tolist()
