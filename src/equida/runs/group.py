@@ -2,8 +2,8 @@
 
 import dataclasses
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,13 +37,13 @@ class RunGroup:
         named = self.data_set.title if self.data_set else self.benchmark
         return ", ".join(filter(None, (named or OWN_DATA, self.protocol)))
 
-    @property
+    @cached_property
     def data_set(self) -> Benchmark | None:
         """The data set, registered or the user's own; None for paths, and for an unknown name."""
         if self.benchmark is not None:
             return BENCHMARKS.get(self.benchmark)
-        found = [config.data_set for config in self.configs if config.task and config.task.own]
-        return found[0] if found else None
+        own = (config.data_set for config in self.configs if config.task and config.task.own)
+        return next(own, None)
 
     @cached_property
     def finished(self) -> tuple[Entry, ...]:
@@ -92,17 +92,26 @@ class RunGroup:
     @property
     def root(self) -> Path:
         """The folder that most of its runs are in."""
-        parents = [entry.run.path.parent for entry in self.entries if entry.run is not None]
-        return max(sorted(set(parents)), key=parents.count)
+        parents = Counter(e.run.path.parent for e in self.entries if e.run is not None)
+        return max(sorted(parents), key=parents.__getitem__)
 
     def of(self, variants: Sequence[Variant]) -> list[Entry]:
         """The entries of these variants, each under the title that the variant has here."""
         wanted = {variant.key(): variant for variant in variants}
-        return [
-            dataclasses.replace(entry, variant=wanted[entry.variant.key()])
-            for entry in self.entries
-            if entry.variant.key() in wanted
+        found = [
+            (place, dataclasses.replace(self.entries[place], variant=variant))
+            for key, variant in wanted.items()
+            for place in self._places.get(key, ())
         ]
+        return [entry for _, entry in sorted(found, key=lambda pair: pair[0])]
+
+    @cached_property
+    def _places(self) -> dict[Hashable, list[int]]:
+        """Which of the entries each variant has, by its key."""
+        places: dict[Hashable, list[int]] = defaultdict(list)
+        for place, entry in enumerate(self.entries):
+            places[entry.variant.key()].append(place)
+        return places
 
     def finished_run(self, variant: Variant, task: str, seed: int) -> Run | None:
         """The finished run of a variant on a task, or None."""

@@ -170,23 +170,7 @@ class Run:
         Raises:
             InputError: they are damaged or not there.
         """
-        from safetensors import SafetensorError, safe_open
-
-        path = self.path / "predictions.safetensors"
-        check_regular(path)
-        try:
-            with safe_open(path, "pt") as file:
-                samples = parse_json((file.metadata() or {})["samples"], path)
-                conform(samples, list[str], f"{path}: samples")
-                probs, labels = file.get_tensor("probs"), file.get_tensor("labels")
-        except (OSError, SafetensorError, KeyError) as error:
-            raise InputError(f"{path} cannot be read: {error}") from error
-        shapes = (len(samples), len(self.classes)), (len(samples),)
-        if (probs.shape, labels.shape) != shapes:
-            raise InputError(f"{path} does not hold {shapes[0][1]} probabilities for each sample")
-        if not probs.is_floating_point() or labels.is_floating_point() or not len(samples):
-            raise InputError(f"{path} does not hold probabilities and labels")
-        return StoredPredictions(probs, labels, tuple(samples))
+        return read_predictions(self)
 
     def predict(
         self,
@@ -321,6 +305,31 @@ def read_runs(root: Path) -> list[Run]:
         except InputError as error:
             LOG.warning("left out: %s", error)
     return runs
+
+
+def read_predictions(run: Run) -> StoredPredictions:
+    """The target predictions of a run, for whoever looks at many runs and keeps those of none.
+
+    Raises:
+        InputError: they are damaged or not there.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = run.path / "predictions.safetensors"
+    check_regular(path)
+    try:
+        with safe_open(path, "pt") as file:
+            samples = parse_json((file.metadata() or {})["samples"], path)
+            conform(samples, list[str], f"{path}: samples")
+            probs, labels = file.get_tensor("probs"), file.get_tensor("labels")
+    except (OSError, SafetensorError, KeyError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    shapes = (len(samples), len(run.classes)), (len(samples),)
+    if (probs.shape, labels.shape) != shapes:
+        raise InputError(f"{path} does not hold {shapes[0][1]} probabilities for each sample")
+    if not probs.is_floating_point() or labels.is_floating_point() or not len(samples):
+        raise InputError(f"{path} does not hold probabilities and labels")
+    return StoredPredictions(probs, labels, tuple(samples))
 
 
 def _run(folder: RunFolder) -> Run:

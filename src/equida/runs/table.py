@@ -5,6 +5,7 @@ Terminal, Markdown, LaTeX, CSV, JSON, the page and `equida paper` are drawn from
 
 import dataclasses
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -237,10 +238,14 @@ def make_table(
         for name in VALIDATORS
         if scores
     ]
-    variants = _ordered({entry.variant.key(): entry.variant for entry in entries}, reference)
+    by_variant: dict[Any, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_variant[entry.variant.key()].append(entry)
+    # Of equal variants the last one names the row.
+    variants = _ordered({key: mine[-1].variant for key, mine in by_variant.items()}, reference)
     rows = []
     for variant in variants:
-        mine = [entry for entry in entries if entry.variant.key() == variant.key()]
+        mine = by_variant[variant.key()]
         printed = reference.row(variant) if reference else None
         cells = row_cells(mine, data_set, tasks, select)
         shown = {

@@ -3,6 +3,7 @@ import io
 import json
 import re
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,9 @@ import safetensors
 
 from equida.errors import InputError
 from equida.evaluation.figures import Figure
-from equida.report.page import build, write_page
-from equida.runs.read import read_runs
+from equida.report.page import build, detail, write_page
+from equida.runs.read import read_predictions, read_runs
+from equida.runs.variant import Variant
 from equida.training.folder import RunFolder
 
 Writer = Callable[..., Path]
@@ -187,3 +189,46 @@ def test_a_new_figure_is_shown_everywhere(write: Writer, runs: Path, new_figure:
     assert first["last"]["spread_share"] == 0.25
     assert second["last"]["spread_share"] is None
     assert first["curves"]["figures"]["spread_share"] == [0.25, 0.25]
+
+
+def test_the_predictions_of_one_run_at_a_time_are_in_memory(
+    write: Writer, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(6):
+        write(seed=seed)
+    read: list[weakref.ref[Any]] = []
+    alive: list[int] = []
+
+    def reading(run: Any) -> Any:
+        alive.append(sum(one() is not None for one in read))
+        found = read_predictions(run)
+        read.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(detail, "read_predictions", reading)
+    found = read_runs(runs)
+    write_page(found, runs.parent / "report.html", maps=0)
+    # That of the run before may live until the next one is assigned.
+    assert len(alive) == 6
+    assert max(alive) <= 1
+    assert not any({"log", "predictions"} & set(vars(run)) for run in found)
+
+
+def test_the_work_for_a_page_grows_with_the_runs_and_not_with_their_square(
+    writer: Callable[[Path], Writer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    key = Variant.key
+
+    def counted(variant: Variant) -> tuple[Any, ...]:
+        counts[-1] += 1
+        return key(variant)
+
+    monkeypatch.setattr(Variant, "key", counted)
+    for size in (6, 24):
+        for number in range(size):
+            writer(tmp_path / str(size))(overrides=(("trade_off", 0.5 + number / 8),))
+        counts.append(0)
+        write_page(tmp_path / str(size), tmp_path / f"{size}.html", maps=0)
+    # Every run is a variant of its own; with all pairs it would be 16 times as much.
+    assert counts[1] <= 5 * counts[0]

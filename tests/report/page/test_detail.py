@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equida.report.page.build import baseline
+from equida.report.page.build import baselines
 from equida.report.page.content import arrange
 from equida.report.page.detail import LINES, MISTAKES, curves, describe
 from equida.report.page.pictures import Pictures
@@ -30,13 +30,13 @@ def test_class_sizes_and_changes_are_counted(write: Writer, runs: Path) -> None:
     write(method="nsm", classes=("a", "b"), rows=8, right=7)
     content = arrange(read_runs(runs))
     base, shown = content.finished
-    told = describe(shown, baseline(content, shown), Pictures(), mapped=False)
+    told = describe(shown, baselines(content)[shown.number], Pictures(), mapped=False)
     # The last row is of class b and predicted as a.
     assert told["predicted"] == [5, 3]
     assert told["true"] == [4, 4]
     assert told["change"] == [0.5, 0.25]
     assert sorted(told["confusion"]) == [[0, 0, 4], [1, 0, 1], [1, 1, 3]]
-    assert baseline(content, base) is None
+    assert base.number not in baselines(content)
     assert told["baseline_seed"] == 0
 
 
@@ -46,8 +46,8 @@ def test_the_baseline_has_the_same_seed_where_there_is_one(write: Writer, runs: 
     for seed in (1, 2):
         write(method="nsm", seed=seed)
     content = arrange(read_runs(runs))
-    found = [baseline(content, shown) for shown in content.finished[2:]]
-    assert [other.seed for other in found if other] == [1, 0]
+    found = [baselines(content)[shown.number] for shown in content.finished[2:]]
+    assert [other.seed for other in found] == [1, 0]
 
 
 def test_without_labels_nothing_that_needs_them_is_there(write: Writer, runs: Path) -> None:

@@ -92,10 +92,10 @@ def make_page(
     """The page as text."""
     mapped = choose_mapped(content.finished, maps)
     numbers = {shown.number for shown in mapped}
-    runs = []
+    runs, bases = [], baselines(content)
     for shown in content.finished:
         advance(str(shown.run.path), shown.number, len(content.finished))
-        base = baseline(content, shown)
+        base = bases.get(shown.number)
         runs.append(describe(shown, base, pictures, mapped=shown.number in numbers))
     selections = content.selections
     template = _environment().get_template("page.html.jinja")
@@ -139,23 +139,32 @@ def embedded(value: Any) -> str:
     return text
 
 
-def baseline(content: PageContent, shown: ShownRun) -> ShownRun | None:
-    """The source-only run of the same task, if possible with the same network and seed."""
-    if shown.method == "source_only" or "confusion" not in shown.result:
-        return None
-    found = [
-        other
-        for other in content.finished
-        if other.method == "source_only"
-        and other.task == shown.task
-        and "confusion" in other.result
-    ]
+def baselines(content: PageContent) -> dict[int, ShownRun]:
+    """By the number of a run, the source-only run of the same task to compare it with.
 
-    def distance(other: ShownRun) -> tuple[bool, bool, int]:
-        other_network = other.entry.variant.network != shown.entry.variant.network
-        return other_network, other.seed != shown.seed, other.number
+    It has the same network and seed, or else the same network, or else the same seed, where there
+    is such a run; of several the first.
+    """
+    labelled = [shown for shown in content.finished if "confusion" in shown.result]
+    candidates: dict[tuple[Any, ...], ShownRun] = {}
+    for shown in labelled:
+        if shown.method != "source_only":
+            continue
+        for key in _places(shown):
+            candidates.setdefault(key, shown)
+    found = {}
+    for shown in labelled:
+        bases = [candidates[key] for key in _places(shown) if key in candidates]
+        if bases and shown.method != "source_only":
+            found[shown.number] = bases[0]
+    return found
 
-    return min(found, key=distance, default=None)
+
+def _places(shown: ShownRun) -> list[tuple[Any, ...]]:
+    """What a run and its baseline may share, the most first."""
+    network = tuple(sorted(shown.entry.variant.network.items()))
+    task, seed = shown.task, shown.seed
+    return [(task, network, seed), (task, network, None), (task, None, seed), (task, None, None)]
 
 
 def facts(content: PageContent) -> str:

@@ -142,9 +142,13 @@ class PageContent:
         """The number of each finished run, by its folder."""
         return {shown.run.path: shown.number for shown in self.finished}
 
+    @cached_property
+    def _system_numbers(self) -> Mapping[ShownSystem, int]:
+        return {system: number for number, system in enumerate(self.systems)}
+
     def system(self, group: ShownGroup, variant: Variant) -> int:
         """The number of a variant's system."""
-        return self.systems.index(ShownSystem(group.label(variant), variant.method))
+        return self._system_numbers[ShownSystem(group.label(variant), variant.method)]
 
     def task_title(self, number: int) -> str:
         """A task with the data that it is of."""
@@ -169,11 +173,12 @@ def arrange(runs: Sequence[Run]) -> PageContent:
         tuple(e for group in groups for e in group.runs.entries if e.result is None),
     )
     places = [(i, entry) for i, group in enumerate(groups) for entry in group.runs.finished]
+    columns = {task: number for number, task in enumerate(tasks)}
     finished = [
         ShownRun(
             number,
             entry,
-            tasks.index(ShownTask(i, entry.task)),
+            columns[ShownTask(i, entry.task)],
             content.system(groups[i], entry.variant),
         )
         for number, (i, entry) in enumerate(places)

@@ -16,7 +16,9 @@ from equida.report.page.maps import shown_samples, spread
 from equida.report.page.pictures import Pictures
 from equida.report.tsne import embed
 from equida.runs.entry import SELECTIONS
+from equida.runs.read import StoredPredictions, read_predictions
 from equida.runs.target import target_remarks
+from equida.training.folder import RunFolder
 
 MISTAKES = 12
 """How many confident mistakes are shown of a run."""
@@ -46,21 +48,22 @@ def describe(
         "last": _evaluation(result["last"], result["metric"]),
         "picks": _picks(shown),
         "classes": list(map(str, result["classes"])),
-        "curves": curves(shown.run.log, result["metric"]),
+        "curves": curves(RunFolder(shown.run.path).read_log(), result["metric"]),
         "remarks": target_remarks(result),
         "shares": _shares(result),
     }
     if "confusion" in result:
         values |= _by_class(shown, baseline)
-    trouble = predictions_trouble(shown)
-    if trouble:
-        return values | {"trouble": trouble}
-    predicted = shown.run.predictions.probs.argmax(1)
-    values["predicted"] = _counts(predicted, len(result["classes"]))
+    try:
+        # Not `shown.run.predictions`, which would keep those of every run in memory.
+        predictions = read_predictions(shown.run)
+    except InputError as error:
+        return values | {"trouble": str(error)}
+    values["predicted"] = _counts(predictions.probs.argmax(1), len(result["classes"]))
     if "confusion" in result:
-        values |= mistakes(shown, pictures)
+        values |= mistakes(shown, predictions, pictures)
     if mapped:
-        values["map"] = _map(shown, pictures)
+        values["map"] = _map(shown, predictions, pictures)
     return values
 
 
@@ -74,15 +77,6 @@ def shown_figures(metrics: Iterable[str]) -> list[Figure]:
     """The figures that curves offer: accuracies by these metrics, the columns, source accuracy."""
     names = (*metrics, *(figure.name for figure in columns()), "source_accuracy")
     return [FIGURES[name] for name in dict.fromkeys(names) if name in FIGURES]
-
-
-def predictions_trouble(shown: ShownRun) -> str:
-    """Why the predictions of a run cannot be shown; "" where they can."""
-    try:
-        _ = shown.run.predictions
-    except InputError as error:
-        return str(error)
-    return ""
 
 
 def curves(log: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
@@ -107,9 +101,8 @@ def curves(log: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
     }
 
 
-def mistakes(shown: ShownRun, pictures: Pictures) -> dict[str, Any]:
+def mistakes(shown: ShownRun, predictions: StoredPredictions, pictures: Pictures) -> dict[str, Any]:
     """The wrong predictions that the run is surest of, and how many there are in all."""
-    predictions = shown.run.predictions
     confidence, predicted = predictions.probs.max(1)
     wrong = (predictions.labels >= 0) & (predicted != predictions.labels)
     surest = torch.where(wrong, confidence, -1.0).argsort(descending=True, stable=True)
@@ -129,8 +122,7 @@ def mistakes(shown: ShownRun, pictures: Pictures) -> dict[str, Any]:
     }
 
 
-def _map(shown: ShownRun, pictures: Pictures) -> dict[str, Any]:
-    predictions = shown.run.predictions
+def _map(shown: ShownRun, predictions: StoredPredictions, pictures: Pictures) -> dict[str, Any]:
     rows = shown_samples(len(predictions.samples))
     probs = predictions.probs[rows]
     places = spread(embed(probs))
