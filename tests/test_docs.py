@@ -3,10 +3,12 @@
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import sklearn
 import torch
 import torch.nn.functional as F
 
+import equida
 from equida import EquidaClassifier, losses
 from equida.cli import VERBS, arguments_class
 from equida.cli._parse import parse
@@ -129,6 +132,47 @@ def names_of(page: str) -> dict[str, Any]:
     if page == "docs/own_loop.md":
         names |= {"z_s": source_logits, "z_t": target_logits, "y": torch.arange(8) % 3}
     return names
+
+
+def public_names() -> dict[str, Any]:
+    """What the API reference shows, by its full name."""
+    found: dict[str, Any] = {}
+    for page in sorted((ROOT / "docs" / "api").glob("*.md")):
+        entries = re.findall(r"^\.\. auto(\w+):: (\S+)\n((?:   :.*\n)*)", page.read_text(), re.M)
+        for kind, name, lines in entries:
+            if kind == "module":
+                options = dict(re.findall(r":([\w-]+): ?(.*)", lines))
+                module = importlib.import_module(name)
+                named = options["members"] or ", ".join(module.__all__)
+                left_out = options.get("exclude-members", "").split(", ")
+                members = [each for each in named.split(", ") if each not in left_out]
+                found |= {f"{name}.{each}": getattr(module, each) for each in members}
+            else:
+                place, _, last = name.rpartition(".")
+                found[name] = getattr(importlib.import_module(place), last)
+    return found
+
+
+def test_every_public_name_has_an_example() -> None:
+    names = public_names()
+    assert {f"equida.{name}" for name in equida.__all__} - names.keys() == {
+        "equida.__version__", "equida.global_batch", "equida.scorers",
+    }  # fmt: skip  # the last two have pages of their own
+    assert "equida.distributed.global_batch" in names
+    without = [
+        name
+        for name, value in names.items()
+        if isinstance(value, type | FunctionType) and ">>>" not in _docs_of(value)
+    ]
+    assert without == []
+
+
+def _docs_of(value: Any) -> str:
+    """The docstring of a function, or of a class and of its methods."""
+    kinds = (FunctionType, property, classmethod, staticmethod)
+    held = vars(value).values() if isinstance(value, type) else ()
+    members = [each for each in held if isinstance(each, kinds)]
+    return "\n".join(inspect.getdoc(each) or "" for each in (value, *members))
 
 
 def test_the_table_of_losses_has_each_with_what_it_pushes_towards(

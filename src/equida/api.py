@@ -135,6 +135,16 @@ def adapt(
 
     Raises:
         InputError: something is wrong with the request or with the data; one line says what to do.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> random, y = np.random.default_rng(0), np.arange(60) % 3
+    >>> X = 4.0 * np.eye(3)[y] + random.normal(size=(60, 3))
+    >>> X_target = 4.0 * np.eye(3) + 1.0
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     run = adapt((X, y), X_target, recipe_params={"iterations": 50}, out=out, progress=False)
+    ...     run.predict(X_target).labels
+    ['0', '1', '2']
     """
     if isinstance(from_run, Run):
         trust = trust or from_run.trust
@@ -260,6 +270,13 @@ def extract_features(
         cluster: "dask://HOST:PORT" shares the images among the workers of that cluster, which find
             images and weights under the same paths.
         progress: None shows progress in a terminal or a notebook; True and False force it.
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (32, 32)).save(f"{folder}/1.png")
+    ...     extract_features(folder, backbone=nn.Flatten(), progress=False).x.shape
+    (1, 150528)
     """
     name = backbone_name(backbone)
     options = ExtractionOptions(
@@ -348,6 +365,17 @@ def bench(
 
     Raises:
         InputError: something is wrong with the request or with the data; one line says what to do.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> y = np.arange(24) % 2
+    >>> X = 4.0 * np.eye(2)[y]
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     np.savez(f"{out}/places.npz", shop_x=X, shop_y=y, desk_x=X + 1.0, desk_y=y)
+    ...     table = bench(f"{out}/places.npz", methods=["source_only", "nsm"], tasks=["shop2desk"],
+    ...                   seeds=1, jobs=1, recipe_params={"iterations": 2}, out=out, progress=False)
+    >>> [row.title for row in table.rows]
+    ['Source only', 'NSM']
     """
     chosen = benchmark(dataset)
     request = BenchRequest(
@@ -434,6 +462,16 @@ def compare(
 
     Raises:
         InputError: something is wrong with the request or with the data; one line says what to do.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> y = np.arange(24) % 2
+    >>> X = 4.0 * np.eye(2)[y]
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     table = compare((X, y), X + 1.0, methods=["source_only", "nsm"], seeds=1, jobs=1,
+    ...                     recipe_params={"iterations": 2}, out=out, progress=False)
+    >>> [row.title for row in table.rows]
+    ['Source only', 'NSM']
     """
     pair = _domain(source, "source"), _domain(target, "target")
     first, second = (given if isinstance(given, str) else given.name for given in pair)
@@ -531,6 +569,16 @@ def tune(
 
     Raises:
         InputError: something is wrong with the request or with the data; one line says what to do.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> y = np.arange(24) % 2
+    >>> X = 4.0 * np.eye(2)[y]
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     tuned = tune((X, y), X + 1.0, method="nsm", trials=1, jobs=1, out=out, progress=False,
+    ...                  recipe_params={"iterations": 2})
+    >>> tuned.method, len(tuned.search.tried)
+    ('nsm', 1)
     """
     request = TuneRequest(
         AdaptRequest(

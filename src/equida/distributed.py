@@ -32,6 +32,11 @@ def gather(
         tensor: the share of this process.
         sizes: the number of rows of each process; None: as many as here.
         group: the processes that share the batch; None: all.
+
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> gather(torch.ones(2, 3)).shape  # with N processes: (2 * N, 3)
+    torch.Size([2, 3])
+    >>> dist.destroy_process_group()
     """
     if sizes is None:
         sizes = [len(tensor)] * dist.get_world_size(group)

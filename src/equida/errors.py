@@ -31,6 +31,10 @@ class InputError(ValueError):
 
     The command line prints it without a traceback and exits with code 2. Whatever names it quotes,
     its text is safe to print.
+
+    >>> raise InputError("seeds is 0; expected a whole number from 1")
+    Traceback (most recent call last):
+    equida.errors.InputError: seeds is 0; expected a whole number from 1
     """
 
     def __str__(self) -> str:

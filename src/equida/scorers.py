@@ -41,6 +41,12 @@ class LabelFreeScorer(BaseEstimator):
 
     Args:
         validator: the name of a label-free validator (`equida.evaluation.validators`).
+
+    >>> y = np.arange(12) % 2
+    >>> X = 4.0 * np.eye(2)[y]
+    >>> model = EquidaClassifier(iterations=2, random_state=0).fit(X, y, X_target=X)
+    >>> 0.0 < LabelFreeScorer("bnm")(model, X) <= 1.0
+    True
     """
 
     __metadata_request__score: ClassVar = {"sample_domain": True, "estimator": UNUSED}

@@ -21,6 +21,9 @@ class RandomizedMap(nn.Module):
 
     Its inner products are those of `multilinear_map` in expectation. R_f and R_p are drawn once
     from a standard normal and stay fixed (Long et al. 2018, Eq. 6).
+
+    >>> RandomizedMap(features=8, classes=3, width=16)(torch.zeros(2, 8), torch.ones(2, 3)).shape
+    torch.Size([2, 16])
     """
 
     by_feature: Tensor

@@ -21,6 +21,11 @@ def symmetric_classifier_loss(source: Tensor, labels: Tensor, target: Tensor) ->
         source: logits of source samples, (batch, 2 * classes).
         labels: their classes, in [0, classes).
         target: logits of target samples.
+
+    >>> import torch
+    >>> undecided = torch.zeros(1, 4)
+    >>> symmetric_classifier_loss(undecided, torch.tensor([0]), undecided)  # 4 log 2
+    tensor(2.7726)
     """
     classes = _half(source, target)
     task = F.cross_entropy(source[:, :classes], labels)
@@ -44,6 +49,12 @@ def symmetric_feature_loss(
         labels: their classes, in [0, classes).
         target: logits of target samples.
         weight: of what is asked of the target.
+
+    >>> import torch
+    >>> undecided, mine = torch.zeros(1, 4), torch.tensor([[9.0, 0.0, 9.0, 0.0]])
+    >>> loss = [symmetric_feature_loss(z, torch.tensor([0]), z) for z in (undecided, mine)]
+    >>> bool(loss[1] < loss[0])  # sure of the class, and neither half owns it
+    True
     """
     classes = _half(source, target)
     category = F.cross_entropy(source, labels) + F.cross_entropy(source, labels + classes)

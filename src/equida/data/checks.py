@@ -27,6 +27,10 @@ def check_readable(
             with `deep`).
         deep: decode every image; otherwise only its first and last bytes are looked at.
         advance: called with the number of samples done since the last call.
+
+    >>> from equida.data import array_domain
+    >>> len(check_readable(array_domain(np.zeros((3, 2)), name="desk"), deep=True))
+    0
     """
     starts = range(0, len(domain), _CHUNK)
     chunks = [range(start, min(start + _CHUNK, len(domain))) for start in starts]
@@ -39,7 +43,13 @@ def check_readable(
 
 
 def drop_unreadable(domain: DomainT, bad: Iterable[tuple[str, str]]) -> DomainT:
-    """The domain without the samples that `bad` names."""
+    """The domain without the samples that `bad` names.
+
+    >>> from equida.data import array_domain
+    >>> rows = array_domain(np.zeros((3, 2)), name="desk")
+    >>> len(drop_unreadable(rows, [(rows.identity(1), "not finite")]))
+    2
+    """
     names = {identity for identity, _ in bad}
     return domain.select(
         np.array([domain.identity(index) not in names for index in range(len(domain))], bool)

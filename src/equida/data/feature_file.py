@@ -48,6 +48,12 @@ def feature_domain(
         domain: which of its domains; needed where there are several.
         classes: class names, where the file holds none.
         name: the domain's name; by default the one in the file.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/office.npz", amazon_x=np.zeros((3, 8)), amazon_y=[0, 1, 1])
+    ...     feature_domain(f"{folder}/office.npz")
+    ArrayDomain('amazon', 3 samples, 2 classes)
     """
     path = existing(file)
     found = _stored(path)
@@ -68,13 +74,24 @@ def feature_domain(
 
 
 def feature_domains(file: str | Path) -> list[str]:
-    """The names of the domains in a feature file, in its order."""
+    """The names of the domains in a feature file, in its order.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/office.npz", amazon_x=np.zeros((3, 8)), webcam_x=np.ones((2, 8)))
+    ...     feature_domains(f"{folder}/office.npz")
+    ['amazon', 'webcam']
+    """
     return list(_stored(existing(file)))
 
 
 @dataclass(frozen=True)
 class FeatureOrigin:
-    """The network that the features in a file were computed with."""
+    """The network that the features in a file were computed with.
+
+    >>> FeatureOrigin("resnet50", weights_sha256="0" * 64, transform="resize 256").backbone
+    'resnet50'
+    """
 
     backbone: str
     """The network's name."""
@@ -85,7 +102,11 @@ class FeatureOrigin:
 
 
 def feature_origin(file: str | Path) -> FeatureOrigin | None:
-    """What a feature file says of the network that made it; None where it says nothing."""
+    """What a feature file says of the network that made it; None where it says nothing.
+
+    >>> feature_origin("features_from_elsewhere.npz") is None
+    True
+    """
     path = Path(file).expanduser()
     if path.suffix != ".safetensors" or not path.is_file():
         return None

@@ -56,6 +56,14 @@ def image_folder(
             case; by default the folders themselves, sorted.
         name: the domain's name; by default the folder's.
         scan: what `scan_folder` found there, if that was done already.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as photos:
+    ...     for image in ("mug/1.jpg", "mug/2.jpg", "pen/1.jpg", "pen/notes.txt"):
+    ...         Path(photos, image).parent.mkdir(exist_ok=True)
+    ...         Path(photos, image).touch()
+    ...     image_folder(photos, name="photos")  # images are read when they are needed
+    ImageDomain('photos', 3 samples, 2 classes)
     """
     scan = scan or scan_folder(root)
     name = name or scan.root.resolve().name

@@ -24,6 +24,9 @@ class UnreadableImage(InputError):
     """A file that should hold an image and does not.
 
     It keeps its two arguments, so that it can be sent from one process to another.
+
+    >>> print(UnreadableImage("mug/1.jpg", "the file is empty"))
+    mug/1.jpg: the file is empty
     """
 
     def __init__(self, path: str | Path, reason: str = "") -> None:
@@ -48,6 +51,13 @@ def read_image(path: str | Path) -> "Image.Image":
 
     Raises:
         UnreadableImage: the file is missing, empty, cut short, damaged or not an image.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     import_pil().new("L", (8, 6), 255).save(f"{folder}/grey.png")
+    ...     image = read_image(f"{folder}/grey.png")
+    >>> image.size, image.getpixel((0, 0))
+    ((8, 6), (255, 255, 255))
     """
     pil = import_pil()
     if problem := irregular(path):

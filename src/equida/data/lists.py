@@ -37,6 +37,15 @@ def image_list(
         root: the folder that holds the images; by default the list's own, or the one above it.
         classes: the class list that the labels must agree with.
         name: the domain's name; by default the list's.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for image in ("mug/1.jpg", "pen/1.jpg"):
+    ...         Path(folder, image).parent.mkdir()
+    ...         Path(folder, image).touch()
+    ...     lines = Path(folder, "train.txt").write_text("mug/1.jpg 0\\npen/1.jpg 1\\n")
+    ...     image_list(f"{folder}/train.txt").classes
+    ('mug', 'pen')
     """
     lines = _read(existing(file))
     bases = [existing(root)] if root else [lines.file.parent, lines.file.parent.parent]

@@ -27,6 +27,11 @@ class Task:
             accents are stored), each with the source's spelling; they are taken for the same class.
         test: samples of the target that the result is judged by, where those are others.
         left_out: in one line, what was left out because the domains have different classes.
+
+    >>> x = np.zeros((2, 4))
+    >>> source = ArrayDomain(x, name="shop", classes=("mug", "pen"), labels=np.array([0, 0]))
+    >>> make_task(source, ArrayDomain(x, name="desk")).absent_classes()
+    ['pen']
     """
 
     name: str

@@ -76,7 +76,12 @@ class TuneRequest:
 
 @dataclass(frozen=True, repr=False)
 class Tuned:
-    """A search that has ended: what was tried, and the run with the setting that was chosen."""
+    """A search that has ended: what was tried, and the run with the setting that was chosen.
+
+    >>> search = Search("tune", "snd", False, (Tried(0, "nsm", {}, "finished", 0.5),))
+    >>> Tuned(Path("runs/mine"), search, run=...)
+    Tuned(chosen of 1 setting by snd: NSM, 0.5000; runs/mine)
+    """
 
     folder: Path
     search: Search

@@ -16,7 +16,12 @@ from equida.registry import Registry
 
 
 class Output(NamedTuple):
-    """What a network computes for one batch."""
+    """What a network computes for one batch.
+
+    >>> import torch
+    >>> Output(features=torch.zeros(36, 256), logits=torch.zeros(36, 31)).logits.shape
+    torch.Size([36, 31])
+    """
 
     features: Tensor
     """(batch, features), after the bottleneck."""
@@ -29,7 +34,13 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskRows:
-    """All rows of a task, for what a method computes of them once, before the first step."""
+    """All rows of a task, for what a method computes of them once, before the first step.
+
+    >>> import torch
+    >>> rows = TaskRows(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]), torch.ones(3, 2), seed=0)
+    >>> len(rows.target)
+    3
+    """
 
     source: Tensor
     """(samples, width), those that are trained on."""
@@ -42,7 +53,11 @@ class TaskRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Range(Bounds):
-    """The values that a hyper-parameter may have, and the part of them that a search tries."""
+    """The values that a hyper-parameter may have, and the part of them that a search tries.
+
+    >>> Range(low=0.1, high=10.0, log=True, minimum=0.0).allow(-1.0)
+    False
+    """
 
     low: float
     high: float
@@ -59,7 +74,14 @@ def search(
     minimum: float = 0.0,
     maximum: float = math.inf,
 ) -> Any:
-    """A dataclass field with a default, the range to search, and the smallest and largest value."""
+    """A dataclass field with a default, the range to search, and the smallest and largest value.
+
+    >>> @dataclass(frozen=True)
+    ... class MineConfig:
+    ...     trade_off: float = search(1.0, 0.1, 2.5)
+    >>> MineConfig().trade_off
+    1.0
+    """
     allowed = Range(low=low, high=high, log=log, minimum=minimum, maximum=maximum)
     return with_bounds(default, allowed)
 
@@ -77,6 +99,15 @@ class Method(nn.Module):
         classes: width of `Output.logits`.
         classifier: the network's own head, for methods that apply it with frozen weights or to
             detached features. It stays a part of the network and is not registered here again.
+
+    >>> import torch
+    >>> class Confident(Method):
+    ...     def forward(self, source, labels, target, progress):
+    ...         return {"confident": -target.logits.softmax(1).amax(1).mean()}
+    >>> method = Confident(None, features=8, classes=4, classifier=nn.Linear(8, 4))
+    >>> output = Output(torch.zeros(2, 8), torch.zeros(2, 4))
+    >>> method(output, torch.tensor([0, 1]), output, progress=0.5)
+    {'confident': tensor(-0.2500)}
     """
 
     owns_cross_entropy: bool = False
@@ -148,7 +179,11 @@ class Method(nn.Module):
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered method: its class, its hyper-parameters, its reference and its presets."""
+    """A registered method: its class, its hyper-parameters, its reference and its presets.
+
+    >>> METHODS["bnm"].config().trade_off
+    1.0
+    """
 
     method: type[Method]
     config: type
@@ -210,7 +245,14 @@ def register(
     reference: str,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Callable[[M], M]:
-    """A class decorator that registers a method under `name`."""
+    """A class decorator that registers a method under `name`.
+
+    Two methods never share a name:
+
+    >>> register("nsm", NoHyperparameters, reference="Somebody 2026")(Method)
+    Traceback (most recent call last):
+    ValueError: method 'nsm' is registered twice
+    """
 
     def add(method: M) -> M:
         there = METHODS.registered().get(name)

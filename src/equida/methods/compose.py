@@ -21,6 +21,9 @@ class Composite(Method):
     Where two methods use the same name for a term, the later one's gets its method in front. Where
     one method predicts with a head of its own, the others see its predictions. Each method decides
     which of its terms are ramped.
+
+    >>> list(build("cdan+nsm", 16, 4, nn.Linear(16, 4)).methods)
+    ['cdan', 'nsm']
     """
 
     def __init__(self, methods: Mapping[str, Method]) -> None:

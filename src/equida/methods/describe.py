@@ -11,7 +11,11 @@ from equida.methods.base import METHODS, Range
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """A field of a method's configuration, as a list shows it."""
+    """A field of a method's configuration, as a list shows it.
+
+    >>> describe("cwsm").hyperparameters[0].name
+    'trade_off'
+    """
 
     name: str
     default: Any
@@ -22,7 +26,11 @@ class Hyperparameter:
 
 @dataclass(frozen=True)
 class Description:
-    """A registered method, as a list shows it."""
+    """A registered method, as a list shows it.
+
+    >>> describe("cwsm").source_free, describe("dann").source_free
+    (True, False)
+    """
 
     name: str
     idea: str

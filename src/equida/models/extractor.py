@@ -293,6 +293,10 @@ class Features:
         origin: the network that computed them.
         unreadable: name and reason of every image that was left out.
         file: where they are stored; None where nothing was left behind.
+
+    >>> x, names = np.zeros((2, 8)), np.array(["desk", "desk"])
+    >>> len(Features(x, None, (), ("1.jpg", "2.jpg"), names, origin=None))
+    2
     """
 
     x: NDArray[np.floating]

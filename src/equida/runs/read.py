@@ -55,7 +55,18 @@ class Pick:
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A run: how it was made, what came out, and a classifier for new images or rows."""
+    """A run: how it was made, what came out, and a classifier for new images or rows.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from equida import adapt
+    >>> y = np.arange(24) % 2
+    >>> X = 4.0 * np.eye(2)[y]
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     run = adapt((X, y), X, recipe_params={"iterations": 2}, out=out, progress=False)
+    >>> run.task, run.method, run.seed, run.classes
+    ('source2target', 'nsm', 0, ('0', '1'))
+    """
 
     path: Path
     config: RunConfig
@@ -277,6 +288,16 @@ def load_run(path: str | Path, *, trust: bool = False, backbone: "nn.Module | No
         trust: run the code that the run's record names (a method or a backbone of its author's
             own) where predicting needs it. Without it such a record is refused.
         backbone: the module that the run was given as its backbone, where it was one in memory.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from equida import adapt
+    >>> y = np.arange(24) % 2
+    >>> X = 4.0 * np.eye(2)[y]
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     run = adapt((X, y), X, recipe_params={"iterations": 2}, out=out, progress=False)
+    ...     load_run(out).result == run.result
+    True
     """
     folder = Path(path)
     if not (folder / "config.json").is_file():

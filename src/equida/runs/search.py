@@ -60,7 +60,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class Search:
-    """Settings that were tried on one task, and by what they were compared."""
+    """Settings that were tried on one task, and by what they were compared.
+
+    >>> first, other = (Tried(0, "nsm", {}, "finished", 0.25, default=True),
+    ...                 Tried(1, "bnm", {}, "finished", 0.5))
+    >>> Search("tune", "snd", False, (first, other)).chosen.method
+    'bnm'
+    """
 
     kind: Kind
     score: str

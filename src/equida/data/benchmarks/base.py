@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BenchmarkDomain:
-    """One domain of a data set."""
+    """One domain of a data set.
+
+    >>> BENCHMARKS["office31"].domains[0].images
+    2817
+    """
 
     key: str
     """The name in tasks and tables, such as "A"."""
@@ -51,7 +55,11 @@ class BenchmarkDomain:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A published data set: several domains over one class list."""
+    """A published data set: several domains over one class list.
+
+    >>> BENCHMARKS["office31"].tasks
+    ('A2W', 'D2W', 'W2D', 'A2D', 'D2A', 'W2A')
+    """
 
     name: str
     title: str
