@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
+from tests.processes import LIMIT
 
 import equida
 from equida import distributed
@@ -35,7 +36,7 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     try:
         for each in started:
-            _, errors = each.communicate(timeout=120)
+            _, errors = each.communicate(timeout=LIMIT)
             assert each.returncode == 0, errors.decode()
     finally:
         for each in started:

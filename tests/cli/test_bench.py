@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.processes import LIMIT
 
 import equida
 from equida.cli import main
@@ -112,14 +113,14 @@ def test_workers_end_with_the_grid(toy_office: Path, tmp_path: Path, end: signal
     process = subprocess.Popen(
         [*command, "--iterations", "1000000"], env=environment, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + LIMIT
     while len(list((tmp_path / "runs").glob("*/running.json"))) < 2:
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(end)
     # The pipe is closed when the last of its workers is gone.
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=LIMIT)
     if end == signal.SIGTERM:
         assert process.returncode == 143
         assert "equida: interrupted; the same command continues from here" in said
@@ -200,7 +201,7 @@ def test_a_killed_grid_goes_on_where_it_was(
         stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + LIMIT
     while not (any(root.glob("*/result.json")) and any(root.glob("*/checkpoint.pt"))):
         assert process.poll() is None, "it ended before it could be killed"
         assert time.monotonic() < deadline

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.processes import LIMIT
 
 from equida.cli import main
 
@@ -51,7 +52,7 @@ def together(
         for command, environment in zip(commands, environments, strict=True)
     ]
     try:
-        said = [process.communicate(timeout=120)[0] for process in started]
+        said = [process.communicate(timeout=LIMIT)[0] for process in started]
     finally:
         for process in started:
             process.kill()

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
+from tests.processes import LIMIT
 
 from equida.cli import main
 from equida.training import predictor
@@ -145,7 +146,7 @@ def test_a_reader_that_goes_away_is_no_error(run: Path, pictures: Path, equida: 
     assert process.stdout.readline().startswith("image,label")
     process.stdout.close()
     said = process.stderr.read()
-    process.wait(timeout=120)
+    process.wait(timeout=LIMIT)
     process.stderr.close()
     assert "Traceback" not in said
     assert process.returncode == 141

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import LIMIT
 
 from equida.cli import main
 
@@ -15,7 +16,7 @@ Equida = Callable[..., "subprocess.Popen[str]"]
 
 
 def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + LIMIT
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end

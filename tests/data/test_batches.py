@@ -15,6 +15,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from tests.processes import LIMIT
 from torch import Tensor
 
 from equida.data import UnreadableImage, array_domain, read_ahead
@@ -289,6 +290,10 @@ def test_hundreds_of_starts_do_not_hang() -> None:
     """Threads that change places as often as they can: what a lock would get stuck on."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     done = subprocess.run(
-        [sys.executable, "-c", STARTS], capture_output=True, text=True, env=environment, timeout=120
+        [sys.executable, "-c", STARTS],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=LIMIT,
     )
     assert done.stdout == "done\n", done.stderr

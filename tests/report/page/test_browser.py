@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.processes import LIMIT
 
 from equida.evaluation.figures import Figure
 from equida.report.page import write_page
@@ -93,6 +94,7 @@ def wide(browser: "Browser", writer: Any, tmp_path_factory: pytest.TempPathFacto
 
 def open_page(browser: "Browser", file: Path, width: int = 1280, scheme: Any = "light") -> Opened:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.set_default_timeout(LIMIT * 1000)  # in milliseconds
     opened = Opened(context.new_page())
 
     def on_request(route: Any) -> None:
