@@ -27,6 +27,7 @@ VERBS = {
     "paper": "compare every table and figure of the paper with your runs",
     "rerun": "repeat a run from its record and say whether the result is the same",
     "features": "compute features of every image once, into one memory-mapped file",
+    "join": "put the features of several backbones side by side, into one file",
     "cache": "show or clear the features that commands share",
     "doctor": "check a data set or this installation, and say what to do",
     "list": "list methods, recipes and data sets with their defaults, ranges and references",

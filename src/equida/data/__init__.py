@@ -25,6 +25,7 @@ from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.feature_file import FeatureOrigin, feature_domain, feature_domains, feature_origin
 from equida.data.folders import image_folder
 from equida.data.images import UnreadableImage, read_image
+from equida.data.join import join_features
 from equida.data.lists import image_list
 from equida.data.open import load_domain, load_task, open_domain
 from equida.data.spec import (
@@ -60,6 +61,7 @@ __all__ = [
     "feature_origin",
     "image_folder",
     "image_list",
+    "join_features",
     "keep_readable",
     "load_domain",
     "load_task",

@@ -1,0 +1,85 @@
+"""Features of several backbones side by side."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equida.cli import main
+from equida.data import feature_domain, join_features
+from equida.errors import InputError
+
+RANDOM = np.random.default_rng(0)
+NAMES = np.array(["a/1.jpg", "a/2.jpg", "b/1.jpg"])
+
+
+def save(path: Path, width: int, scale: float = 1.0, **changes: Any) -> Path:
+    arrays = {
+        "classes": np.array(["a", "b"]),
+        "shop_x": scale * RANDOM.normal(size=(3, width)).astype("f4"),
+        "shop_y": np.array([0, 0, 1]),
+        "shop_path": NAMES,
+        "desk_x": scale * RANDOM.normal(size=(2, width)).astype("f4"),
+    } | changes
+    np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
+    return path
+
+
+def test_rows_stand_side_by_side_in_the_units_of_the_first(tmp_path: Path) -> None:
+    first, second = save(tmp_path / "1.npz", 4), save(tmp_path / "2.npz", 6, scale=50.0)
+    out = tmp_path / "both.npz"
+    assert join_features([first, second], out) == {"shop": (3, 10), "desk": (2, 10)}
+    left, right = np.load(first), np.load(second)
+
+    def size(file: Any) -> float:
+        rows = np.concatenate([file["shop_x"], file["desk_x"]]).astype("f8")
+        return float(np.sqrt((rows**2).sum(1).mean()))
+
+    for name in ("shop", "desk"):
+        domain = feature_domain(out, domain=name)
+        rows = np.asarray(domain.values)
+        np.testing.assert_array_equal(rows[:, :4], left[f"{name}_x"])
+        expected = right[f"{name}_x"] * size(left) / size(right)
+        np.testing.assert_allclose(rows[:, 4:], expected, rtol=1e-5)
+    shop = feature_domain(out, domain="shop")
+    assert shop.labels is not None
+    assert shop.paths is not None
+    assert (shop.classes, shop.labels.tolist()) == (("a", "b"), [0, 0, 1])
+    assert list(shop.paths) == NAMES.tolist()
+    assert join_features([second, first], out)  # its own file is written again
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"desk_x": None}, "2.npz holds the domains shop, and .*1.npz holds shop, desk"),
+        ({"desk_x": np.ones((3, 5))}, "2.npz has 3 rows of desk, and .*1.npz has 2"),
+        ({"shop_path": NAMES[::-1]}, "row 0 of shop is a/1.jpg in .*1.npz and b/1.jpg in .*2.npz"),
+        ({"shop_y": np.array([0, 1, 1])}, "the labels of shop are not the same in"),
+        ({"classes": np.array(["a", "c"])}, "the labels of shop are not the same in"),
+        ({"desk_x": np.ones((2, 3, 5))}, "desk has values of shape .*without --views"),
+        ({"shop_x": np.zeros((3, 5)), "desk_x": np.zeros((2, 5))}, "2.npz: all features are 0"),
+    ],
+)
+def test_files_of_other_images_are_refused(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    first, second = save(tmp_path / "1.npz", 4), save(tmp_path / "2.npz", 5, **changes)
+    with pytest.raises(InputError, match=message):
+        join_features([first, second], tmp_path / "both.npz")
+    assert not (tmp_path / "both.npz").exists()
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = save(tmp_path / "1.npz", 4), save(tmp_path / "2.npz", 5)
+    assert main(["join", str(first), str(second), "--out", str(tmp_path / "both.npz")]) == 0
+    assert "both.npz: shop 3 x 9, desk 2 x 9" in capsys.readouterr().out
+    before = second.read_bytes()
+    assert main(["join", str(first), str(first), "--out", str(second)]) == 2
+    assert "was not written by equida" in capsys.readouterr().err
+    assert second.read_bytes() == before
+    assert main(["join", str(first), "--out", str(tmp_path / "one.npz")]) == 2
+    assert "1 feature file is given; expected two or more" in capsys.readouterr().err
+    assert main(["join", str(first), str(second), "--out", str(tmp_path / "a.safetensors")]) == 2
+    assert "ends in .npz" in capsys.readouterr().err
