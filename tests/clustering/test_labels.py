@@ -23,6 +23,7 @@ from equida.clustering import (
     selective_labels,
     supervised_projection,
 )
+from equida.clustering.clusters import found_back
 from equida.clustering.subspace import surest
 
 Array = NDArray[np.float64]
@@ -149,12 +150,16 @@ def test_selective_labels_by_the_published_rule(shifted: Shifted) -> None:
     np.testing.assert_allclose(found, probs / probs.sum(1, keepdims=True), atol=1e-5)
 
 
+@pytest.mark.parametrize("shares", [None, (0.4, 0.3, 0.2, 0.1)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_soft_cluster_labels_by_their_rule(weighted: bool, shifted: Shifted) -> None:
+def test_soft_cluster_labels_by_their_rule(
+    weighted: bool, shares: tuple[float, ...] | None, shifted: Shifted
+) -> None:
     rule = ClusterRule(
         components=8, dimensions=5, views=1, rounds=3, means_rounds=4, weighted=weighted
     )
     source, target = reference_rows(shifted, 8, soft=True)
+    bias = 0.0 if shares is None else np.log(CLASSES * np.array(shares))
     chosen, probs = np.zeros(100, bool), np.zeros((100, CLASSES))
     for number in range(4):
         rows = np.concatenate([source, target[chosen]])
@@ -164,12 +169,13 @@ def test_soft_cluster_labels_by_their_rule(weighted: bool, shifted: Shifted) -> 
         seen, unseen = normalize(seen - seen.mean(0)), normalize(unseen - unseen.mean(0))
         centres = clusters = means(seen, shifted.labels)
         for _ in range(4):
-            weights = softmax(-20 * cdist(unseen, clusters), 1)
+            weights = softmax(-20 * cdist(unseen, clusters) + bias, 1)
             clusters = normalize(np.stack([np.average(unseen, 0, w) for w in weights.T]))
-        found = [softmax(-10 * cdist(unseen, each), 1) for each in (centres, clusters)]
+        found = [softmax(-10 * cdist(unseen, each) + bias, 1) for each in (centres, clusters)]
         probs = np.mean(found, 0)
         chosen = reference_choice(probs, min(1, (number + 1) / 3))
-    labels_found = cluster_labels(*tensors(shifted), CLASSES, 0, rule).numpy()
+    given = None if shares is None else torch.tensor(shares)
+    labels_found = cluster_labels(*tensors(shifted), CLASSES, 0, rule, given).numpy()
     np.testing.assert_allclose(labels_found, probs, atol=1e-4)
 
 
@@ -194,8 +200,12 @@ def test_the_seed_decides_the_views(shifted: Shifted) -> None:
     assert torch.allclose(first.sum(1), torch.ones(100))
 
 
-def test_neighbours_decide_about_weights(shifted: Shifted) -> None:
-    """Of both kinds of labels, those that agree best with neighbours, times entropy of shares."""
+def test_neighbours_and_the_source_decide_about_weights(shifted: Shifted) -> None:
+    """Of both kinds of labels, those with the larger product of three factors.
+
+    They are agreement with neighbours, the entropy of the class shares, and how many source rows
+    are nearest to the target's mean of their own class.
+    """
     rules = [ClusterRule(components=6, dimensions=3, weighted=w) for w in (False, True, None)]
     plain, weighted, chosen = (cluster_labels(*tensors(shifted), CLASSES, 1, r) for r in rules)
     model = NearestNeighbors(n_neighbors=6, metric="cosine").fit(shifted.target)
@@ -204,10 +214,23 @@ def test_neighbours_decide_about_weights(shifted: Shifted) -> None:
     def score(probs: torch.Tensor) -> float:
         predicted = probs.numpy().argmax(1)
         shares = np.bincount(predicted, minlength=CLASSES) / 100
-        return float(np.mean(predicted[others] == predicted[:, None]) * entropy(shares))
+        near = np.mean(predicted[others] == predicted[:, None]) * entropy(shares)
+        source, target = reference_rows(shifted, 6, soft=True)
+        back = cdist(source, means(target, predicted)).argmin(1)
+        return float(near * np.mean(back == shifted.labels))  # every class has 20 rows
 
     assert not torch.equal(plain, weighted)
     assert torch.equal(chosen, weighted if score(weighted) > score(plain) else plain)
+
+
+def test_swapped_clusters_do_not_find_the_source_back() -> None:
+    """Neighbours agree as well where two clusters have each other's class."""
+    rows = torch.eye(3)[torch.arange(30) % 3]
+    labels, swapped = torch.arange(30) % 3, torch.tensor([1, 0, 2])[torch.arange(30) % 3]
+    assert found_back(rows, rows, labels, labels, 3) == 1.0
+    assert found_back(rows, rows, labels, swapped, 3) == pytest.approx(1 / 3)
+    few = torch.tensor([0, 0, 0, 0, 1])  # a mean over classes, and class 2 has no rows
+    assert found_back(rows[few], rows, few, torch.zeros(30, dtype=torch.long), 3) == 0.5
 
 
 def test_few_classes_have_few_components_and_dimensions(shifted: Shifted) -> None:

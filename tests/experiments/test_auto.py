@@ -41,7 +41,7 @@ def test_the_run_has_the_setting_that_the_validator_prefers(tmp_path: Path) -> N
         ("nsm", {}),
         ("nsm", {"r": 1.0}),
         ("bnm", {}),
-        ("clusters", {}),
+        ("clusters+nsm", {}),
     ]
     for one in tried:
         result = json.loads((Path(one.folder) / "result.json").read_text())
@@ -105,7 +105,7 @@ def test_a_candidate_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(NSM, "forward", not_finite)
     search = searched(adapt(tmp_path / "run"))
-    assert [one.state for one in search.tried] == ["failed", "failed", "finished", "finished"]
+    assert [one.state for one in search.tried] == ["failed", "failed", "finished", "failed"]
     assert "the default, NSM, failed: the loss term 'nsm' is nan" in search.summary
 
 
@@ -118,7 +118,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(words) == 0
     printed = capsys.readouterr()
     assert "chosen of 4 settings by knn_balance: " in printed.out
-    assert "4/4 Clusters: knn_balance " in printed.err
+    assert "4/4 Clusters+NSM: knn_balance " in printed.err
     assert main(["report", str(out), "--out", str(tmp_path / "page.html"), "--maps", "0"]) == 0
     assert "Chosen of 4 settings by knn_balance: " in (tmp_path / "page.html").read_text()
     assert main([*words, "--r", "1"]) == 2

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from equida.clustering import cluster_labels
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.shares import estimate_shares, source_predictions
 from equida.fields import specs
 from equida.methods import METHODS, Output, build
 from equida.methods.aiming import AimingMethod
+from equida.methods.base import TaskRows
 from equida.training import aims as module
 from equida.training import target_check
 from equida.training.config import Aim, RunConfig
@@ -48,8 +50,8 @@ def aims_of(trained: Trained) -> Mapping[str, Any]:
 
 def test_exactly_the_methods_with_equity_have_a_prior() -> None:
     found = {name for name in METHODS if issubclass(METHODS[name].method, AimingMethod)}
-    assert found == set(AIMING)
-    for name in AIMING:
+    assert found == {*AIMING, "clusters"}
+    for name in found:
         assert {"prior", "prior_strength"} <= set(specs(METHODS[name].config))
 
 
@@ -66,6 +68,28 @@ def test_a_method_uses_the_shares_that_it_is_given(name: str) -> None:
         values.append(next(iter(method(output, labels, output, 0.5).values())).item())
     assert values[0] == pytest.approx(values[1], rel=1e-5)
     assert values[0] != pytest.approx(values[2], rel=1e-3)
+
+
+def test_cluster_labels_use_the_shares(run: Run) -> None:
+    """A run gives them to the method, and the method to the labels."""
+    trained = run("clusters", on=skewed(), overrides={"prior": "oracle", "prior_strength": 0.75})
+    aim, true = aims_of(trained)["clusters"], np.array([40, 12, 6, 2]) / 60
+    assert aim["shares"] == pytest.approx(true.tolist(), abs=1e-6)
+    assert aim["strength"] == 0.75
+    shares = 0.25 / 4 + 0.75 * true
+    random = torch.Generator().manual_seed(0)
+    source, target = (torch.randn(60, 8, generator=random) for _ in range(2))
+    labels = torch.arange(60) % 4
+    method = build("clusters", 5, 4, torch.nn.Linear(5, 4))
+    assert isinstance(method, AimingMethod)
+    rows = TaskRows(source, labels, target, seed=3)
+    plain = cluster_labels(source, labels, target, 4, 3)
+    assert torch.equal(method.prepare(rows)["labels"], plain)
+    method.aim_at(shares.tolist())
+    aimed = method.prepare(rows)["labels"]
+    expected = cluster_labels(source, labels, target, 4, 3, shares=torch.tensor(shares))
+    torch.testing.assert_close(aimed, expected, atol=1e-4, rtol=0)
+    assert aimed.mean(0)[0] > plain.mean(0)[0] + 0.005
 
 
 def test_shares_that_are_known_are_mixed_with_uniform_ones(run: Run) -> None:

@@ -38,9 +38,15 @@ class Stop:
     def evaluated(self, step: int, figures: Any) -> None: ...
 
 
-def test_each_sample_meets_its_own_label(run: Run, task: Task) -> None:
-    """The term is the cross-entropy of the batch with the labels of its samples, by hand."""
-    terms: list[float] = []
+@pytest.mark.parametrize(
+    ("method", "fades"), [("spl", False), ("spl+nsm", True), ("spl+nsm --no-fade", False)]
+)
+def test_each_sample_meets_its_own_label(method: str, fades: bool, run: Run, task: Task) -> None:
+    """The term is the cross-entropy of the batch with the labels of its samples, by hand.
+
+    Beside another method its weight falls to 0 over the training.
+    """
+    terms: list[tuple[float, float]] = []
     seen: list[tuple[Tensor, Tensor, Tensor]] = []
     original = SPL.forward
 
@@ -48,17 +54,21 @@ def test_each_sample_meets_its_own_label(run: Run, task: Task) -> None:
         found = original(self, *args)
         target = args[2]
         seen.append((target.samples, target.logits.detach(), self.prepared["labels"]))
-        terms.append(found["distill"].item())
+        terms.append((found["distill"].item(), args[3]))
         return found
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SPL, "forward", watched)
-        run("spl+nsm", overrides={"spl.trade_off": 2.0}, warm_up=0.0, iterations=3)
+        name, *kept = method.split(" ")
+        overrides = {"spl.trade_off": 2.0} | ({"spl.fade": False} if kept else {})
+        run(name, overrides=overrides, warm_up=0.0, iterations=3)
     target = task.target
     assert isinstance(target, ArrayDomain)
-    for term, (samples, logits, labels) in zip(terms, seen, strict=True):
+    weights = [2.0 * (1.0 - progress if fades else 1.0) for _, progress in terms]
+    assert (weights[0] > weights[-1]) == fades
+    for (term, _), weight, (samples, logits, labels) in zip(terms, weights, seen, strict=True):
         assert labels.shape == (48, 4)
-        expected = -(labels[samples] * logits.log_softmax(1)).sum(1).mean() * 2
+        expected = -(labels[samples] * logits.log_softmax(1)).sum(1).mean() * weight
         assert term == pytest.approx(float(expected), rel=1e-5)
     assert len({tuple(samples.tolist()) for samples, *_ in seen}) == 3
 

@@ -10,6 +10,10 @@ from equida.clustering.subspace import class_means, joint_rows, supervised_proje
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators.input_rows import balanced_agreement
 
+TRIAL_VIEWS = 3
+SMALLEST_SHARE = 1e-3
+"""The least that a class counts, of what it would at equal shares: no class is ruled out."""
+
 
 @dataclass(frozen=True)
 class ClusterRule:
@@ -24,7 +28,7 @@ class ClusterRule:
     source by heart: with 7 classes and 512 components, labels are worse than nearest means."""
     dimensions_per_class: int = 4
     """The most dimensions for each class: more of them cannot tell classes apart."""
-    views: int = 3
+    views: int = 9
     """How many random choices of the components are looked at; their labels are averaged."""
     share: float = 0.8
     """Share of the components in a view; with one view, or fewer components than classes, all."""
@@ -38,7 +42,9 @@ class ClusterRule:
     """Factor of the distances in the labels."""
     weighted: bool | None = None
     """Whether directions count by how well they tell classes apart; None: both are tried, and the
-    labels are taken that agree best with neighbours in the features while all classes occur."""
+    labels are taken with the larger product of two shares: of pairs of neighbours that agree (times
+    the entropy of the class shares), and of source rows that the labels find back. Three views are
+    enough to decide."""
 
 
 def cluster_labels(
@@ -48,6 +54,7 @@ def cluster_labels(
     classes: int,
     seed: int = 0,
     rule: ClusterRule | None = None,
+    shares: Tensor | None = None,
 ) -> Tensor:
     """The probability of each class for each target row, (samples, classes).
 
@@ -67,23 +74,65 @@ def cluster_labels(
         classes: how many classes there are.
         seed: the views are drawn from it.
         rule: the constants.
+        shares: of the classes in the target, where they are known or estimated: each class counts
+            in proportion to its share where a row is assigned to clusters or given its label. None:
+            all count alike, which does not force them to equal sizes.
     """
     rule = rule or ClusterRule()
+    bias = None if shares is None else (shares.float() * classes).clamp_min(SMALLEST_SHARE).log()
     width = min(rule.components, rule.components_per_class * classes)
     rows = joint_rows(source, target, width, root=True, centre=True)
     if rule.weighted is not None:
-        return _labels(*rows, labels, classes, seed, rule)
+        return _labels(*rows, labels, classes, seed, rule, bias)
+    few = replace(rule, views=min(rule.views, TRIAL_VIEWS))
     found = [
-        _labels(*rows, labels, classes, seed, replace(rule, weighted=weighted))
+        _labels(*rows, labels, classes, seed, replace(few, weighted=weighted), bias)
         for weighted in (False, True)
     ]
     inputs = InputRows(target)
-    scores = [balanced_agreement(DomainPredictions(each.log(), inputs=inputs)) for each in found]
-    return found[scores[1] > scores[0]]
+    scores = [
+        balanced_agreement(DomainPredictions(each.log(), inputs=inputs))
+        * found_back(*rows, labels, each.argmax(1), classes)
+        for each in found
+    ]
+    weighted = scores[1] > scores[0]
+    if few == rule:
+        return found[weighted]
+    return _labels(*rows, labels, classes, seed, replace(rule, weighted=weighted), bias)
+
+
+def found_back(
+    source: Tensor, target: Tensor, labels: Tensor, predicted: Tensor, classes: int
+) -> float:
+    """How well labels of the target tell the source's classes, the mean over classes, in [0, 1].
+
+    A source row is found back where the target's class mean that is nearest to it is that of its
+    own class. Agreement with neighbours cannot see two clusters that have each other's class; this
+    can.
+
+    Args:
+        source: unit rows, (samples, features).
+        target: unit rows, (samples, features).
+        labels: of the source.
+        predicted: of the target.
+        classes: how many classes there are.
+    """
+    means = class_means(target, one_hot(predicted, classes).to(target.dtype))
+    nearest = (source @ means.mT).argmax(1)
+    sizes = torch.bincount(labels, minlength=classes)
+    right = torch.bincount(labels[nearest == labels], minlength=classes)
+    present = sizes > 0
+    return float((right[present] / sizes[present]).mean())
 
 
 def _labels(
-    source: Tensor, target: Tensor, labels: Tensor, classes: int, seed: int, rule: ClusterRule
+    source: Tensor,
+    target: Tensor,
+    labels: Tensor,
+    classes: int,
+    seed: int,
+    rule: ClusterRule,
+    bias: Tensor | None,
 ) -> Tensor:
     known = one_hot(labels, classes).to(source.dtype)
     chosen = torch.zeros(len(target), dtype=torch.bool)
@@ -101,9 +150,9 @@ def _labels(
             )
             seen, unseen = _on_sphere(seen @ projection), _on_sphere(unseen @ projection)
             means = class_means(seen, known)
-            clusters = _soft_k_means(unseen, means, rule)
+            clusters = _soft_k_means(unseen, means, rule, bias)
             found += [
-                (-rule.label_sharpness * torch.cdist(unseen, centres)).softmax(1)
+                _nearness(unseen, centres, rule.label_sharpness, bias)
                 for centres in (means, clusters)
             ]
         probs = torch.stack(found).mean(0)
@@ -125,9 +174,15 @@ def _on_sphere(rows: Tensor) -> Tensor:
     return normalize(rows - rows.mean(0), dim=1)
 
 
-def _soft_k_means(rows: Tensor, centres: Tensor, rule: ClusterRule) -> Tensor:
+def _soft_k_means(rows: Tensor, centres: Tensor, rule: ClusterRule, bias: Tensor | None) -> Tensor:
     """Unit cluster means, started at `centres`."""
     for _ in range(rule.means_rounds):
-        weights = (-rule.assignment_sharpness * torch.cdist(rows, centres)).softmax(1)
+        weights = _nearness(rows, centres, rule.assignment_sharpness, bias)
         centres = class_means(rows, weights)
     return centres
+
+
+def _nearness(rows: Tensor, centres: Tensor, sharpness: float, bias: Tensor | None) -> Tensor:
+    """How near each row is to each centre, as shares of 1."""
+    scores = -sharpness * torch.cdist(rows, centres)
+    return (scores if bias is None else scores + bias).softmax(1)

@@ -123,6 +123,8 @@ class Method(nn.Module):
     """True where the method has terms and all of them need only target predictions."""
     prepares: bool = False
     """True where `prepare` computes something of all rows before the first step."""
+    alone: bool = True
+    """False in a composition with other methods."""
 
     def __init__(self, config: Any, features: int, classes: int, classifier: nn.Module) -> None:
         super().__init__()

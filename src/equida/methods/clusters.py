@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.clustering import ClusterRule, cluster_labels
+from equida.methods.aiming import AimingMethod, prior_field
 from equida.methods.base import TaskRows, register, search
 from equida.methods.spl import Distilled
 
@@ -18,21 +19,31 @@ class ClustersConfig:
     dimensions: int = search(128, 16, 256, minimum=1)
     """The most dimensions of the subspace in which target samples are labelled; at most 4 a
     class."""
-    views: int = search(3, 1, 8, minimum=1)
+    views: int = search(9, 1, 12, minimum=1)
     """How many random choices of the components are looked at; their labels are averaged."""
     share: float = search(0.8, 0.5, 1.0, minimum=0.01, maximum=1.0)
     """Share of the components in a view."""
+    prior: str = prior_field()
+    """Class shares of the target: uniform (all classes count alike), source (those of its labels),
+    estimate (of the target, without its labels), a share for each class, a file, or oracle (uses
+    target labels)."""
+    prior_strength: float = search(0.5, 0.0, 1.0, maximum=1.0)
+    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
+    fade: bool = True
+    """Beside another method (clusters+nsm), let the weight of the labels fall to 0 over the
+    training."""
 
 
 @register(
     "clusters", ClustersConfig, reference="equida, after Wang & Breckon 2020, arXiv 1911.07982"
 )
-class Clusters(Distilled):
+class Clusters(Distilled, AimingMethod):
     """Soft cluster labels: soft k-means in learned subspaces labels the target for a head.
 
     The soft labels are computed once from the rows that the network is given: frozen features that
     are good make good clusters. Nothing moves the features, so that the first assignment must be
-    mostly right; together with a batch loss (clusters+nsm) the network may still correct it.
+    mostly right; together with a batch loss (clusters+nsm) the labels fade over the training, and
+    the network corrects some of what they have wrong.
     """
 
     config: ClustersConfig
@@ -45,5 +56,8 @@ class Clusters(Distilled):
             views=config.views,
             share=config.share,
         )
-        found = cluster_labels(rows.source, rows.labels, rows.target, self.classes, rows.seed, rule)
+        shares = None if self.shares is None else self.shares.cpu()
+        found = cluster_labels(
+            rows.source, rows.labels, rows.target, self.classes, rows.seed, rule, shares
+        )
         return {"labels": found}

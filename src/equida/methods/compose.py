@@ -44,6 +44,8 @@ class Composite(Method):
                 "at most one such method can be part of a composition"
             )
         self._predictor = own[0] if own else None
+        for method in methods.values():
+            method.alone = False
 
     def forward(
         self, source: Output, labels: Tensor, target: Output, progress: float

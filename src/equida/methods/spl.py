@@ -10,7 +10,12 @@ from equida.methods.base import Method, Output, TaskRows, register, search
 
 
 class Distilled(Method):
-    """Target cross-entropy with soft labels that were computed once, before the first step."""
+    """Target cross-entropy with soft labels that were computed once, before the first step.
+
+    In a composition the labels are where the training starts from: their weight falls to 0 over it
+    (`fade`), so that the other method, which sees the network's own predictions, corrects what they
+    have wrong.
+    """
 
     prepares = True
 
@@ -19,7 +24,8 @@ class Distilled(Method):
     ) -> dict[str, Tensor]:
         assert target.samples is not None, "the loop knows which samples a batch holds"
         soft = self.prepared["labels"][target.samples].to(target.logits.dtype)
-        return {"distill": self.config.trade_off * F.cross_entropy(target.logits, soft)}
+        fade = 1.0 - progress if self.config.fade and not self.alone else 1.0
+        return {"distill": self.config.trade_off * fade * F.cross_entropy(target.logits, soft)}
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,8 @@ class SPLConfig:
     """Joint principal components of the features that are used."""
     dimensions: int = search(128, 16, 256, minimum=1)
     """Dimensions of the subspace in which target samples are labelled."""
+    fade: bool = True
+    """Beside another method (spl+nsm), let the weight of the labels fall to 0 over the training."""
 
 
 @register("spl", SPLConfig, reference="Wang & Breckon 2020, arXiv 1911.07982")
