@@ -1,5 +1,6 @@
 """Mistakes on the command line are one line, made from tyro's data and not from its text."""
 
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 import tyro
 
+from equida.cli import VERBS, main
 from equida.cli._parse import parse
 from equida.errors import InputError
 
@@ -104,3 +106,15 @@ def test_another_release_of_tyro_prints_its_own_message(
         parse(Arguments, "verb", [*GOOD, "--sed", "1"])
     assert stop.value.code == 2
     assert "--sed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_flag_that_turns_something_on_has_no_opposite(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--quiet needs no --no-quiet, and --no-cache no --no-no-cache."""
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    shown = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    assert not {flag for flag in shown if f"--no-{flag[2:]}" in shown}

@@ -73,6 +73,21 @@ JobsFlag = Annotated[
     int,
     tyro.conf.arg(aliases=["-j"], help="Runs at once; 0: one for each core, or for each GPU."),
 ]
+ThreadsFlag = Annotated[
+    int,
+    tyro.conf.arg(
+        help="Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one on"
+        " features, and a share of the cores on images."
+    ),
+]
+ClusterFlag = Annotated[
+    str,
+    tyro.conf.arg(
+        help="dask://HOST:PORT: do the runs there. Its workers (one thread each: dask worker"
+        " --nthreads 1) must see the data and OUT under the same paths."
+    ),
+]
+QuietFlag = Annotated[bool, tyro.conf.arg(help="Show no progress.")]
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", bool: "[yes|no]"}
 
 

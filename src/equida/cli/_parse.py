@@ -36,6 +36,7 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
             prog=f"equida {verb}",
             description=_separate_examples(inspect.cleandoc(arguments.__doc__ or "")),
             args=argv,
+            config=(tyro.conf.FlagCreatePairsOff,),
             registry=_registry(),
         )
 

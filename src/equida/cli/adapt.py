@@ -11,6 +11,7 @@ from equida.cli._flags import (
     ClassesFlag,
     ListsFlag,
     NoCacheFlag,
+    QuietFlag,
     RecipeFlag,
     SkipFlag,
     SourceSharesFlag,
@@ -91,8 +92,7 @@ class Arguments:
     this flag such a record is refused."""
     tensorboard: bool = False
     """Write curves for TensorBoard into the run's folder."""
-    quiet: bool = False
-    """No progress bar."""
+    quiet: QuietFlag = False
 
 
 if TYPE_CHECKING:

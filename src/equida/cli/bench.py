@@ -10,15 +10,18 @@ import tyro
 
 from equida.cli._flags import (
     ClassesFlag,
+    ClusterFlag,
     FormatFlag,
     JobsFlag,
     ListsFlag,
     NoCacheFlag,
+    QuietFlag,
     RecipeFlag,
     SeedsFlag,
     SelectFlag,
     SkipFlag,
     SourceSharesFlag,
+    ThreadsFlag,
     listed,
     overrides,
     with_recipe_flags,
@@ -81,12 +84,8 @@ class Arguments:
     """Add columns for equity and discriminability."""
     format: FormatFlag = "rich"
     jobs: JobsFlag = 0
-    threads: int = 0
-    """Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one on features, and a
-    share of the cores on images."""
-    cluster: str = ""
-    """dask://HOST:PORT: do the runs there. Its workers (one thread each: dask worker --nthreads 1)
-    must see DATA and OUT under the same paths."""
+    threads: ThreadsFlag = 0
+    cluster: ClusterFlag = ""
     classes: ClassesFlag = "shared"
     no_cache: NoCacheFlag = False
     skip_unreadable: SkipFlag = False
@@ -94,8 +93,7 @@ class Arguments:
     source_shares: SourceSharesFlag = ""
     target_shares: str = ""
     """The same for the target, by its labels; every method and seed has the same samples."""
-    quiet: bool = False
-    """Show no progress."""
+    quiet: QuietFlag = False
 
 
 def arguments_for(argv: Sequence[str]) -> type:

@@ -9,13 +9,16 @@ import tyro
 
 from equida.cli._flags import (
     ClassesFlag,
+    ClusterFlag,
     FormatFlag,
     JobsFlag,
     NoCacheFlag,
+    QuietFlag,
     RecipeFlag,
     SeedsFlag,
     SelectFlag,
     SkipFlag,
+    ThreadsFlag,
     overrides,
     with_recipe_flags,
 )  # fmt: skip
@@ -49,17 +52,14 @@ class Arguments:
     select: SelectFlag = "last"
     format: FormatFlag = "rich"
     jobs: JobsFlag = 0
-    threads: int = 0
-    """Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one."""
-    cluster: str = ""
-    """dask://HOST:PORT: do the runs there."""
+    threads: ThreadsFlag = 0
+    cluster: ClusterFlag = ""
     classes: ClassesFlag = "shared"
     ignore_target_labels: bool = False
     """The target's folders are not classes: use all images below it, without labels."""
     no_cache: NoCacheFlag = False
     skip_unreadable: SkipFlag = False
-    quiet: bool = False
-    """Show no progress."""
+    quiet: QuietFlag = False
 
 
 def arguments_for(argv: Sequence[str]) -> type:

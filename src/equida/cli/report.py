@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tyro
 
+from equida.cli._flags import QuietFlag
 from equida.errors import InputError, printable
 
 
@@ -29,8 +30,7 @@ class Arguments:
     trust: bool = False
     """Import the methods that the records of runs name by package.module:Class, after saying so;
     the page then has their descriptions. Without this flag it has their names."""
-    quiet: bool = False
-    """Show no progress bar."""
+    quiet: QuietFlag = False
 
 
 def _trust(runs: Path) -> None:

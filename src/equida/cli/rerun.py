@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from equida.cli._flags import QuietFlag
 from equida.errors import InputError, printable
 from equida.files import temporary_folder
 
@@ -28,8 +29,7 @@ class Arguments:
     trust: bool = False
     """Run the code that the record of RUN names (a method or a backbone of its author's own), after
     saying what it is. Without this flag such a record is refused: its code could do anything."""
-    quiet: bool = False
-    """No progress bar."""
+    quiet: QuietFlag = False
 
 
 def run(arguments: Arguments) -> int:

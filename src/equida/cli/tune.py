@@ -10,11 +10,14 @@ import tyro
 
 from equida.cli._flags import (
     ClassesFlag,
+    ClusterFlag,
     JobsFlag,
     ListsFlag,
     NoCacheFlag,
+    QuietFlag,
     RecipeFlag,
     SkipFlag,
+    ThreadsFlag,
     listed,
     overrides,
     with_recipe_flags,
@@ -77,16 +80,13 @@ class Arguments:
     """File with its weights (.safetensors or .pth)."""
     recipe: RecipeFlag = ""
     jobs: JobsFlag = 0
-    threads: int = 0
-    """Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one."""
-    cluster: str = ""
-    """dask://HOST:PORT: do the runs there."""
+    threads: ThreadsFlag = 0
+    cluster: ClusterFlag = ""
     classes: ClassesFlag = "shared"
     no_cache: NoCacheFlag = False
     skip_unreadable: SkipFlag = False
     lists: ListsFlag = ""
-    quiet: bool = False
-    """Show no progress."""
+    quiet: QuietFlag = False
 
 
 def arguments_for(argv: Sequence[str]) -> type:
