@@ -86,5 +86,5 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest demo build dist docs/_build docs/_generated docs/examples docs/methods .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-peers demo build dist docs/_build docs/_generated docs/examples docs/methods .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

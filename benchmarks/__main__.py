@@ -10,7 +10,9 @@ import sys
 
 import benchmarks
 
-SUPPORT = {"__main__", "bare", "timing"}
+SUPPORT = {
+    "__main__", "bare", "peer_head", "peer_loops", "peer_pytorch_adapt", "peer_skada", "timing",
+}  # fmt: skip
 
 
 def main(names: list[str]) -> int:

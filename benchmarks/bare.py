@@ -3,13 +3,14 @@
 Fused SGD, features in memory, one backward for each step. Nothing is logged, evaluated or saved.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.losses import bnm_by_matrix_norm, nsm_by_autograd
 from equida.data import ArrayDomain, Domain, Task
@@ -210,13 +211,33 @@ class JAN(Head):
         return squares[:, None] + squares - 2.0 * x @ x.T
 
 
+class DAN(Head):
+    def forward(
+        self, source: Pass, labels: Tensor, target: Pass, progress: float, ramp: float
+    ) -> Tensor:
+        squared = JAN.distances(torch.cat([source.features, target.features]))
+        mean = squared.detach().mean()
+        kernel = torch.stack([torch.exp(-squared / (2**k * mean)) for k in range(-2, 3)]).sum(0)
+        n = len(source.features)
+        within = [
+            block.sum() - block.diagonal().sum() for block in (kernel[:n, :n], kernel[n:, n:])
+        ]
+        return ramp * (sum(within) / (n * (n - 1)) - 2.0 * kernel[:n, n:].mean())
+
+
 HEADS: dict[str, type[Head]] = {
-    "dann": DANN, "cdan": CDAN, "mcd": MCD, "symnets": SymNets, "jan": JAN,
+    "dan": DAN, "dann": DANN, "cdan": CDAN, "mcd": MCD, "symnets": SymNets, "jan": JAN,
 }  # fmt: skip
 
 
 def bare(
-    task: Task, recipe: Recipe, weight: float, loss: Loss | None, head: type[Head] | None = None
+    task: Task,
+    recipe: Recipe,
+    weight: float,
+    loss: Loss | None,
+    head: type[Head] | None = None,
+    *,
+    tuned: bool = True,
 ) -> Iterator[nn.Module]:
     """Trains by one method, and gives the network after each step.
 
@@ -226,6 +247,8 @@ def bare(
         weight: of the loss.
         loss: on target logits; without it and without a head, source only.
         head: a method with heads of its own.
+        tuned: False for the loop that is written first: SGD as it comes, and batches by torch's
+            `DataLoader`.
     """
     source, target = (rows(domain) for domain in (task.source, task.target))
     body = nn.Sequential(
@@ -241,10 +264,11 @@ def bare(
         momentum=0.9,
         nesterov=True,
         weight_decay=1e-3,
-        fused=True,
+        fused=tuned or None,
     )
     labels = torch.from_numpy(task.source.labels)
-    sources, targets = (shuffled(len(x), recipe.batch_size) for x in (source, target))
+    batches = drawn if tuned else loaded
+    sources, targets = (batches(x, recipe.batch_size) for x in ((source, labels), (target,)))
 
     def passed(x: Tensor) -> Pass:
         features = body(x)
@@ -255,15 +279,15 @@ def bare(
             group["lr"] = 0.01 * (1 + 0.001 * step) ** -0.75
         progress = step / recipe.iterations
         ramp = min(1.0, progress / recipe.warm_up)
-        chosen = next(sources)
-        known, of_source = labels[chosen], passed(source[chosen])
+        x, known = next(sources)
+        of_source = passed(x)
         value: Any = 0.0
         if method is None or not method.owns_cross_entropy:
             value = F.cross_entropy(of_source.logits, known)
         if loss is not None:
-            value = value + weight * ramp * loss(passed(target[next(targets)]).logits)
+            value = value + weight * ramp * loss(passed(*next(targets)).logits)
         if method is not None:
-            of_target = passed(target[next(targets)])
+            of_target = passed(*next(targets))
             value = value + method(of_source, known, of_target, progress, ramp)
         value.backward()
         optimizer.step()
@@ -280,3 +304,15 @@ def shuffled(samples: int, batch: int) -> Iterator[Tensor]:
     while True:
         order = torch.randperm(samples)
         yield from order[: samples // batch * batch].view(-1, batch)
+
+
+def drawn(tensors: Sequence[Tensor], batch: int) -> Iterator[Sequence[Tensor]]:
+    """Batches of the same rows of all tensors."""
+    for chosen in shuffled(len(tensors[0]), batch):
+        yield [tensor[chosen] for tensor in tensors]
+
+
+def loaded(tensors: Sequence[Tensor], batch: int) -> Iterator[Sequence[Tensor]]:
+    """The same by torch's `DataLoader`."""
+    while True:
+        yield from DataLoader(TensorDataset(*tensors), batch, shuffle=True, drop_last=True)
