@@ -13,7 +13,7 @@ help:
 	@echo "make demo    five methods on handwritten digits, the table and the page; no download"
 	@echo "make test    every test, doctests included"
 	@echo "make attack  thousands of damaged files, signals and kills, counted; about half an hour"
-	@echo "make test-fast    what one change needs: no process, no browser; under three minutes"
+	@echo "make test-fast    what one change needs: no process, no browser, nothing slow"
 	@echo "make test-oldest  every test with the lowest versions that pyproject.toml promises"
 	@echo "make docs    the site in docs/_build/html; a warning is an error"
 	@echo "make wheel   build, check and try the wheel and the sdist in empty environments"
@@ -57,7 +57,7 @@ test-oldest:
 	@$(VENV)-oldest/bin/python tools/oldest.py torch torchvision > $(VENV)-oldest/constraints.txt
 	@$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -c constraints.txt -c $(VENV)-oldest/constraints.txt -e '.[all,dev]'
-	@$(VENV)-oldest/bin/python -m pytest -q
+	@$(VENV)-oldest/bin/python -m pytest -q -n $(JOBS)
 
 docs: $(VENV)/docs-installed
 	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from tests.processes import abort, descendants
 
 from equida.data.benchmarks import BENCHMARKS
@@ -25,7 +26,11 @@ TEST_SECONDS = 600.0
 """How long any test may take; those that start processes by `tests.processes` end earlier."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow(reason): takes over a second; --fast leaves it out")
+    if config.getoption("--fast"):
+        settings.register_profile("fast", max_examples=20)
+        settings.load_profile("fast")
     # A process that a test has started, and that takes too long, prints the stacks of its threads.
     os.environ["PYTHONFAULTHANDLER"] = "1"
     # Tiny tensors are slower with many threads, and the suite shares the machine.
@@ -34,8 +39,19 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--fast", action="store_true", help="skip every test that starts a process or a browser"
+        "--fast",
+        action="store_true",
+        help="skip every test that starts a process or a browser, and those that are marked slow;"
+        " properties are tried on fewer examples",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--fast"):
+        for item in items:
+            if marker := item.get_closest_marker("slow"):
+                reason = f"slow, which --fast leaves out: {marker.kwargs['reason']}"
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True, scope="session")

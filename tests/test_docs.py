@@ -83,13 +83,23 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for domain in ("photos", "clipart"):
         for name, brightness in (("mug", 60), ("pen", 190)):
             (root / domain / name).mkdir(parents=True)
-            for number in range(18):
+            for number in range(9):
                 pixels = random.normal(brightness, 25, (32, 32, 3)).clip(0, 255).astype(np.uint8)
                 Image.fromarray(pixels).save(root / domain / name / f"{number}.png")
     return root
 
 
-@pytest.mark.parametrize("page", [page for page, program in PROGRAMS.items() if program])
+SLOW = pytest.mark.slow(reason="computes features of photographs")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=SLOW if page == "docs/start.md" else ())
+        for page, program in PROGRAMS.items()
+        if program
+    ],
+)
 def test_programs_run(page: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page == "docs/tune.md":
         pytest.importorskip("optuna", reason="needs optuna: pip install 'equida[tune]'")

@@ -97,6 +97,7 @@ def test_our_own_loop_is_not_warned_of() -> None:
         model.fit(rows, labels, X_target=rows + 1.0)
 
 
+@pytest.mark.slow(reason="compiles a loss")
 @pytest.mark.usefixtures("one_of_two", "fresh")
 def test_a_compiled_loss_is_one_graph_in_several_processes() -> None:
     logits = torch.randn(6, 5, requires_grad=True)

@@ -192,21 +192,25 @@ def test_every_field_of_a_recipe_is_a_flag(field: str) -> None:
     typed, value = value_for(specs(Recipe)[field])
     flag = "--" + field.replace("_", "-")
     assert overrides(filled(flag, *typed).training) == {field: value}
+
+
+def test_without_flags_the_recipe_stays_as_it_is() -> None:
     assert overrides(filled().training) == {}
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_hyper_parameter_is_a_flag_alone_and_in_a_composition(method: str) -> None:
-    other = "nsm" if method != "nsm" else "bnm"
+    both = f"{method}+{'nsm' if method != 'nsm' else 'bnm'}"
+    prefix = f"{method.replace('_', '-')}-"
+    alone, composed, values = [], [], {}
     for field in specs(METHODS[method].config).values():
-        typed, value = value_for(field)
+        typed, values[field.name] = value_for(field)
         flag = field.name.replace("_", "-")
-        prefix = f"{method.replace('_', '-')}-" if hasattr(Recipe, field.name) else ""
-        alone = filled("--method", method, f"--{prefix}{flag}", *typed)
-        assert overrides(alone.hyper, method) == {field.name: value}
-        both = f"{method}+{other}"
-        composed = filled("--method", both, f"--{method.replace('_', '-')}-{flag}", *typed)
-        assert overrides(composed.hyper, both) == {f"{method}.{field.name}": value}
+        alone += [f"--{prefix if hasattr(Recipe, field.name) else ''}{flag}", *typed]
+        composed += [f"--{prefix}{flag}", *typed]
+    assert overrides(filled("--method", method, *alone).hyper, method) == values
+    found = overrides(filled("--method", both, *composed).hyper, both)
+    assert found == {f"{method}.{name}": value for name, value in values.items()}
 
 
 def test_none_overrides_a_preset() -> None:

@@ -272,6 +272,7 @@ def test_features_are_those_of_the_plain_network_behind_torchvisions_transforms(
     )
 
 
+@pytest.mark.slow(reason="features of many photographs")
 @needs_wheel
 def test_features_of_one_domain_classify_another(office31: Path, tmp_path: Path) -> None:
     """Ten classes, five images each; with all of them webcam to dslr is 99.4 %."""

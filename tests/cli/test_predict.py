@@ -152,6 +152,7 @@ def test_a_reader_that_goes_away_is_no_error(run: Path, pictures: Path, equida: 
     assert process.returncode == 141
 
 
+@pytest.mark.slow(reason="exports networks to ONNX")
 def test_export_is_the_same_function(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

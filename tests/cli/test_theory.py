@@ -9,16 +9,22 @@ from pathlib import Path
 import pytest
 
 from equida.cli import main, theory
+from equida.paper.theory import study
 from equida.paper.theory.checks import QUICK, Context
 from equida.paper.theory.examples import example_checks
+from equida.paper.theory.prior import prior_checks
 from equida.paper.theory.study import TheoryStudy
+from equida.paper.theory.theorems import theorem_checks
 
 pytest.importorskip("matplotlib", reason="figures need the extra 'report'")
 
 
 def test_quick_run_prints_tables_and_writes_every_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The two that search for seconds are run in tests/paper/theory/test_study.py.
+    quick = [each for each in study.SECTIONS if each not in (theorem_checks, prior_checks)]
+    monkeypatch.setattr(study, "SECTIONS", quick)
     folder = tmp_path / "made" / "for it"
     assert main(["theory", "--quick", "--out", str(folder)]) == 0
     output = capsys.readouterr().out

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from equida.methods import METHODS, Output, TaskRows, build
 
-CLASSES, FEATURES, STEPS, BATCH = 5, 16, 300, 40
+CLASSES, FEATURES, STEPS, BATCH = 5, 16, 120, 40
 
 
 class Points(NamedTuple):
@@ -59,7 +59,9 @@ def target_accuracy(name: str) -> float:
     method = build(name, FEATURES, CLASSES, network.classifier, overrides)
     method.use_prepared(method.prepare(TaskRows(source.x, source.y, target.x, 0)))
     parameters = [*network.parameters(), *method.parameters()]
-    optimizer = torch.optim.SGD(parameters, 0.05, momentum=0.9, weight_decay=1e-3, nesterov=True)
+    optimizer = torch.optim.SGD(
+        parameters, 0.05, momentum=0.9, weight_decay=1e-3, nesterov=True, fused=True
+    )
     for step in range(STEPS):
         rows, columns = torch.randint(len(source.x), (2, BATCH))
         of_source, of_target = network(source.x[rows]), network(target.x[columns])

@@ -119,6 +119,7 @@ def test_what_is_searched_are_the_declared_ranges() -> None:
             assert one.range.low <= one.range.high
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_an_interrupted_search_continues_as_if_it_had_not_been(
     blobs: Path, tmp_path: Path, here: Here
 ) -> None:
@@ -158,6 +159,7 @@ def test_target_labels_are_not_read(blobs: Path, tmp_path: Path, here: Here) -> 
             assert "oracle" not in result["picks"]
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_an_oracle_is_marked_everywhere(
     blobs: Path, tmp_path: Path, here: Here, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,6 +190,7 @@ def test_an_oracle_is_marked_everywhere(
         tune(blobs, tmp_path / "bare", "bare", oracle=True)
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_two_workers_give_the_search_of_two_at_once(
     blobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +206,7 @@ def test_two_workers_give_the_search_of_two_at_once(
         assert [one.state for one in study.ended()] == ["finished"] * 4
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_machines_share_a_database(blobs: Path, tmp_path: Path, here: Here) -> None:
     storage = sqlite_url(tmp_path / "shared {1}.db")
     first = tune(blobs, tmp_path / "first", trials=2, storage=storage)
@@ -213,6 +217,7 @@ def test_machines_share_a_database(blobs: Path, tmp_path: Path, here: Here) -> N
     assert not (tmp_path / "second" / "study.db").exists()
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_a_setting_that_somebody_else_began_is_left_to_them(
     blobs: Path, tmp_path: Path, here: Here
 ) -> None:
@@ -225,6 +230,7 @@ def test_a_setting_that_somebody_else_began_is_left_to_them(
     assert [one.number for one in again.search.tried] == [0, 1, 3]
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_a_run_below_the_median_is_stopped_and_not_chosen(
     blobs: Path, tmp_path: Path, here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,6 +206,7 @@ def test_vmap_and_functional_gradient(name: str) -> None:
         torch.testing.assert_close(gradient, torch.autograd.grad(loss(leaf), leaf)[0])
 
 
+@pytest.mark.slow(reason="the compiler is asked about every loss")
 @every_form
 def test_compiles_as_one_graph(name: str) -> None:
     """Dynamo takes the loss and its gradient without a break; code generation is left out."""

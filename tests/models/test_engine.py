@@ -191,6 +191,7 @@ def rows(file: Path) -> Tensor:
         return found
 
 
+@pytest.mark.slow(reason="exports a network to ONNX several times")
 def test_a_file_says_which_engine_made_it_and_counts_for_every_engine(
     extracted: Extract, photos: Path, tmp_path: Path
 ) -> None:
@@ -216,6 +217,7 @@ def test_a_file_says_which_engine_made_it_and_counts_for_every_engine(
     assert recorded(other) == [ONNX, TORCH]
 
 
+@pytest.mark.slow(reason="exports a network to ONNX several times")
 def test_the_store_has_features_of_each_engine(extracted: Extract, tmp_path: Path) -> None:
     store = FeatureStore(tmp_path / "store")
     extracted("torch.safetensors", "torch", store)
@@ -229,6 +231,7 @@ def test_the_store_has_features_of_each_engine(extracted: Extract, tmp_path: Pat
     assert same[0] == same[1]
 
 
+@pytest.mark.slow(reason="exports a network to ONNX several times")
 def test_a_call_that_was_stopped_is_not_continued_by_another_engine(
     extracted: Extract, photos: Path, tmp_path: Path
 ) -> None:

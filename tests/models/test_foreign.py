@@ -53,6 +53,7 @@ def write_onnx(path: Path, *, fixed: bool = False) -> Path:
     return path
 
 
+@pytest.mark.slow(reason="exports a network to ONNX")
 @pytest.mark.parametrize("fixed", [False, True], ids=["any batch", "batches of 4"])
 def test_an_onnx_file(tmp_path: Path, fixed: bool) -> None:
     name = str(write_onnx(tmp_path / "tiny.onnx", fixed=fixed))
@@ -66,6 +67,7 @@ def test_an_onnx_file(tmp_path: Path, fixed: bool) -> None:
         )
 
 
+@pytest.mark.slow(reason="exports a network to ONNX")
 def test_onnx_makes_features_and_is_not_trained(
     pictures: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def test_a_tensor_and_an_array_have_the_same_places() -> None:
     assert np.array_equal(embed(probs), embed(probs.numpy()))
 
 
+@pytest.mark.slow(reason="a map of many samples")
 def test_many_samples_keep_their_clusters() -> None:
     probs = clustered(FEW + 200, 3, noise=0.5)
     places = embed(probs, iterations=100)

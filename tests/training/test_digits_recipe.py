@@ -28,10 +28,12 @@ def last(method: str, iterations: int, repeat: int = 0) -> dict[str, Any]:
         torch.set_num_threads(threads)
 
 
+@pytest.mark.slow(reason="trains a network on digits")
 def test_the_source_is_learned_in_a_few_steps() -> None:
     assert last("source_only", 300)["source_accuracy"] > 0.85
 
 
+@pytest.mark.slow(reason="trains a network on digits")
 def test_adaptation_pays_early() -> None:
     before, after = last("source_only", 300), last("nsm", 300)
     assert after["accuracy"] > before["accuracy"] + 0.05

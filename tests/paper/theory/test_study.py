@@ -15,6 +15,7 @@ from equida.paper.theory.identities import identity_checks
 from equida.paper.theory.landscape import landscape_checks
 
 CONTEXT = Context(QUICK)
+pytestmark = pytest.mark.slow(reason="a whole study of the paper's theory")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from equida.report.page.content import arrange
 from equida.report.page.maps import GAP, choose_mapped, shown_samples, spread
@@ -29,6 +30,7 @@ def test_samples_are_chosen_evenly() -> None:
     assert set(np.diff(few)) == {4, 5}
 
 
+@pytest.mark.slow(reason="moves many samples")
 def test_samples_on_one_another_are_spread_and_stay_with_their_neighbours() -> None:
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     places = np.repeat(corners, 100, axis=0)
