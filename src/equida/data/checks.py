@@ -82,9 +82,18 @@ def keep_readable(
         InputError: some are unreadable and `skip` is False, or all of them are.
     """
     bad = check_readable(domain, deep=deep, advance=advance)
+    return without_unreadable(domain, bad, skip=skip), bad
+
+
+def without_unreadable(domain: DomainT, bad: Unreadable, *, skip: bool) -> DomainT:
+    """The domain without the samples that `bad` names.
+
+    Raises:
+        InputError: some are unreadable and `skip` is False, or all of them are.
+    """
     if bad and (not skip or len(bad) == len(domain)):
         raise InputError(unreadable_message(domain, bad))
-    return (drop_unreadable(domain, bad) if bad else domain), bad
+    return drop_unreadable(domain, bad) if bad else domain
 
 
 def check_finite(domain: ArrayDomain) -> None:

@@ -1,5 +1,6 @@
 """Many paths in two buffers, which cost little memory and are sent to a process at once."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import overload
 
@@ -32,6 +33,13 @@ class PathTable(Sequence[str]):
         wanted = np.asarray(indices, np.int64)
         chosen._index = wanted if self._index is None else self._index[wanted]
         return chosen
+
+    def digest(self) -> bytes:
+        """What two tables of the same paths in the same order share."""
+        found = hashlib.blake2b(self._text, digest_size=16)
+        found.update(self._bounds.tobytes())
+        found.update(b"all" if self._index is None else self._index.tobytes())
+        return found.digest()
 
     def __len__(self) -> int:
         return len(self._bounds) - 1 if self._index is None else len(self._index)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from equida.data.benchmarks import Benchmark, benchmark
-from equida.data.checks import Unreadable, check_finite, keep_readable
-from equida.data.domain import ArrayDomain, Domain, DomainT
+from equida.data.checks import Unreadable, check_finite, check_readable, without_unreadable
+from equida.data.domain import ArrayDomain, Domain, DomainT, ImageDomain
 from equida.data.folders import unlabelled_folder
 from equida.data.layouts import choice_files
 from equida.data.open import load_domain, open_domain, split_path
@@ -92,7 +92,7 @@ class DataSpec:
 
 
 class DataPlaces:
-    """The folders and files of one command: each is listed, or read for its digest, only once.
+    """The folders and files of one command: each is listed, checked, or read for its digest, once.
 
     `places[path]` is the `FolderTree` of a folder, and the path of anything else.
     """
@@ -100,6 +100,7 @@ class DataPlaces:
     def __init__(self) -> None:
         self._trees: dict[Path, FolderTree] = {}
         self._digests: dict[Path, str] = {}
+        self._unreadable: dict[tuple[Path, bytes, bool], Unreadable] = {}
 
     def __getitem__(self, path: str | Path) -> Path | FolderTree:
         absolute = Path(path).expanduser().absolute()
@@ -110,12 +111,22 @@ class DataPlaces:
     def digest(self, path: str | Path) -> str:
         """The digest of one folder or file (see `data_sha256`)."""
         place = self[path]
-        if isinstance(place, FolderTree):
-            return _folder_digest(place)
-        if place not in self._digests:
-            nothing = hashlib.sha256().hexdigest()
-            self._digests[place] = file_sha256(place) if place.is_file() else nothing
-        return self._digests[place]
+        known = place.path if isinstance(place, FolderTree) else place
+        if known not in self._digests:
+            self._digests[known] = _digest(place)
+        return self._digests[known]
+
+    def unreadable(self, domain: Domain, *, deep: bool) -> Unreadable:
+        """The samples of a domain that cannot be read (see `check_readable`).
+
+        A domain is in many tasks of a data set, and its files are looked at for the first of them.
+        """
+        if not isinstance(domain, ImageDomain):
+            return check_readable(domain, deep=deep)
+        key = (domain.root, domain.paths.digest(), deep)
+        if key not in self._unreadable:
+            self._unreadable[key] = check_readable(domain, deep=deep)
+        return self._unreadable[key]
 
 
 @dataclass(frozen=True)
@@ -141,7 +152,7 @@ def open_task(
     """The task that a run's config names, checked: what cannot be trained on is refused.
 
     Every folder is listed once, for both domains and the digest together, and every image file of
-    the two domains is opened once.
+    the two domains is opened once, also where `places` has been used for other tasks before.
 
     Args:
         spec: what to open.
@@ -159,6 +170,7 @@ def open_task(
         class_rule=spec.classes,
         name=name,
         skip_unreadable=spec.skip_unreadable,
+        places=places,
     )
     return OpenedTask(spec, task, left_out, places)
 
@@ -172,6 +184,7 @@ def task_of(
     class_rule: ClassRule = "source",
     name: str | None = None,
     skip_unreadable: bool = False,
+    places: DataPlaces | None = None,
 ) -> tuple[Task, Unreadable]:
     """The task of two opened domains, checked, and the samples that were left out as unreadable.
 
@@ -183,15 +196,17 @@ def task_of(
         class_rule: which classes the task has, as for `make_task`.
         name: of the task; made from the names of the domains by default.
         skip_unreadable: leave out samples that cannot be read, instead of stopping.
+        places: what was looked into before, so that no file is looked at again.
     """
-    target, left_out = _readable(target, skip_unreadable)
+    places = places or DataPlaces()
+    target, left_out = _readable(target, skip_unreadable, places)
     if test is not None:
-        test, more = _readable(test, skip_unreadable)
+        test, more = _readable(test, skip_unreadable, places)
         left_out = [*left_out, *more]
     if source is None:
         task = _source_free(classes, target, test)
     else:
-        source, more = _readable(source, skip_unreadable)
+        source, more = _readable(source, skip_unreadable, places)
         left_out = [*more, *left_out]
         _refuse_mostly_absent(source)
         task = make_task(source, target, name=name, class_rule=class_rule, test=test)
@@ -239,12 +254,15 @@ def own_files(spec: DataSpec) -> list[str]:
     return [str(file) for file in dict.fromkeys(files) if file.is_file()]
 
 
-def _folder_digest(tree: FolderTree) -> str:
+def _digest(place: Path | FolderTree) -> str:
+    if not isinstance(place, FolderTree):
+        return file_sha256(place) if place.is_file() else hashlib.sha256().hexdigest()
     digest = hashlib.sha256()
-    for prefix, folder in tree.walk(skip_forbidden=True):
+    for prefix, folder in place.walk(skip_forbidden=True):
+        inside = os.fspath(folder.path)
         for name in folder.images:
             try:
-                size = os.stat(folder.path / name).st_size
+                size = os.stat(os.path.join(inside, name)).st_size
             except OSError:  # a link to a file that is gone
                 continue
             digest.update(f"{prefix}{name}\0{size}\n".encode("utf-8", "surrogateescape"))
@@ -298,13 +316,14 @@ def _data(spec: DataSpec, places: DataPlaces) -> Path | FolderTree | None:
     return places[spec.data] if spec.data else None
 
 
-def _readable(domain: DomainT, skip: bool) -> tuple[DomainT, Unreadable]:
+def _readable(domain: DomainT, skip: bool, places: DataPlaces) -> tuple[DomainT, Unreadable]:
     """The domain without the samples that cannot be read.
 
     Where those are to be left out, every image is decoded: a look at its first and last bytes does
     not find all damage.
     """
-    return keep_readable(domain, skip=skip, deep=skip)
+    bad = places.unreadable(domain, deep=skip)
+    return without_unreadable(domain, bad, skip=skip), bad
 
 
 def _source_free(classes: tuple[str, ...], target: Domain, test: Domain | None) -> Task:
