@@ -16,11 +16,13 @@ PREDICTION_VARIANCE = 0.92**2
 
 
 class Layer(NamedTuple):
-    """One layer's activations in both domains, and the sigma^2 of each Gaussian on it."""
+    """One layer's activations in both domains, and the Gaussians on it."""
 
     source: Tensor
     target: Tensor
-    variances: Tensor
+    variance: Tensor
+    """sigma^2 of the widest Gaussian; each further one has half of that of the one before."""
+    gaussians: int = 1
 
 
 @full_precision
@@ -74,7 +76,7 @@ def joint_mmd(
     """
     warn_of_share(source, stacklevel=3)
     same_width(source_logits, target_logits)
-    variance = source_logits.new_full((1,), PREDICTION_VARIANCE)
+    variance = source_logits.new_full((), PREDICTION_VARIANCE)
     predictions = Layer(source_logits.softmax(1), target_logits.softmax(1), variance)
     return _discrepancy([_features(source, target), predictions], estimator)
 
@@ -86,11 +88,9 @@ def _features(source: Tensor, target: Tensor) -> Layer:
     centre = both.mean(0)
     # The mean of |x - y|^2 over all pairs, each with itself too, is twice the variance.
     mean_distance = 2.0 * (both - centre).square().sum(1).mean()
-    # Made on the device: a copy from the host would wait for it.
-    octaves = torch.arange(-3.0, 2.0, dtype=both.dtype, device=both.device).exp2()
-    variances = mean_distance.clamp_min(1e-30) * octaves
+    variance = 2.0 * mean_distance.clamp_min(1e-30)
     # Distances do not change, and |x|^2 + |y|^2 - 2 xy loses no digits to a far-away origin.
-    return Layer(source - centre, target - centre, variances)
+    return Layer(source - centre, target - centre, variance, gaussians=5)
 
 
 def _discrepancy(layers: list[Layer], estimator: Estimator) -> Tensor:
@@ -126,10 +126,15 @@ def _linear(layers: list[Layer]) -> Tensor:
 
 def _kernel(layers: list[Layer], squared_distances: list[Tensor]) -> Tensor:
     """The product over layers of the sum of their Gaussians."""
-    kernels = [
-        torch.exp(squared / (-2.0 * layer.variances[:, None, None])).sum(0)
-        for layer, squared in zip(layers, squared_distances, strict=True)
-    ]
+    kernels = []
+    for layer, squared in zip(layers, squared_distances, strict=True):
+        gaussian = torch.exp(squared / (-2.0 * layer.variance))
+        total = gaussian
+        for _ in range(layer.gaussians - 1):
+            # Half of the variance is the square: one exponential, and no tensor of all Gaussians.
+            gaussian = gaussian.square()
+            total = total + gaussian
+        kernels.append(total)
     product: Tensor = functools.reduce(torch.mul, kernels)
     return product
 

@@ -162,7 +162,7 @@ def nsm(
     in_range("eps", eps, 0.0, math.inf)
     scale = None if prior is None else 1.0 / relative_prior(prior, logits)
     # G^r counts where G itself has underflowed: 1e-45 to the 0.25 is 2e-11, to the 0.05 it is 6e-3.
-    compute = _nsm_in_logarithms if 0.0 < r < 0.25 else _nsm
+    compute = _nsm_of_small_powers if 0.0 < r < 0.25 else _nsm
     loss = from_closed_form(compute, logits, float(r), float(alpha), float(eps), scale)
     batch, classes = logits.shape
 
@@ -234,6 +234,27 @@ def _gram(rows: Tensor) -> Tensor:
     return torch.cat(
         [torch.cat([_gram(upper), across], 1), torch.cat([across.mT, _gram(lower)], 1)]
     )
+
+
+def _nsm_of_small_powers(
+    logits: Tensor, r: float, alpha: float, eps: float, scale: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """`_nsm` in float64, which has room for nearly all powers, or else in logarithms.
+
+    G_ij >= P_ic P_jc for each class c, and so it is at least the smallest probability over C.
+    """
+    if _can_look(logits) and float(log_probabilities(logits.detach()).min()) > -600.0:
+        exact = None if scale is None else scale.double()
+        value, gradient = _nsm(logits.double(), r, alpha, eps, exact)
+        return value.to(logits.dtype), gradient.to(logits.dtype)
+    return _nsm_in_logarithms(logits, r, alpha, eps, scale)
+
+
+def _can_look(logits: Tensor) -> bool:
+    """Whether a decision can be taken by the values, on a device that has float64."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    return logits.device.type not in ("meta", "mps")
 
 
 def _nsm_in_logarithms(
