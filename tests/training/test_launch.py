@@ -1,5 +1,6 @@
 """What a run is launched with."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -36,6 +37,13 @@ def test_a_run_without_fabric_is_the_run_with_it(task: Task) -> None:
     alone, by_fabric = trained(OneProcess()), trained(Fabric(accelerator="cpu", devices=1))
     assert alone.keys() == by_fabric.keys()
     assert all(alone[name].equal(by_fabric[name]) for name in alone)
+
+
+def test_fabric_prints_no_banners() -> None:
+    logger = logging.getLogger("lightning_fabric")
+    logger.setLevel(logging.INFO)  # as its import leaves it
+    make_fabric("cpu", precision="64-true")
+    assert not logger.isEnabledFor(logging.INFO)
 
 
 def test_fabric_is_left_out_on_one_cpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:

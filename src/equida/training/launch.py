@@ -1,6 +1,5 @@
 """Doing a run: on one process, or on many that share each batch."""
 
-import logging
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -29,10 +28,6 @@ from equida.training.processes import (
     started_outside,
 )
 from equida.training.recipe import Precision
-
-# Its banners would come between the lines that the user asked for. This stands here because every
-# process that is started imports this module before Fabric prints anything.
-logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
 
 Watching = Callable[[RunConfig], AbstractContextManager[Observer]]
 

@@ -100,6 +100,9 @@ def make_fabric(
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
+    # Its banners would come between the lines that the user asked for. Importing it sets this too,
+    # so that it comes after the import; every process makes its Fabric before anything is printed.
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     outside = started_outside(count * num_nodes, num_nodes)
     # Processes that are started here, or this one alone, must not take the ranks of a SLURM or
     # torchrun job that this process may belong to.
