@@ -193,18 +193,20 @@ def method_page(docs: Path, method: Description, notes: dict[str, str]) -> str:
 
 def method_pages(docs: Path) -> None:
     notes = tomllib.loads((docs / "method_notes.toml").read_text())
+    # A page of the gallery may have registered another one.
+    own = [name for name in METHODS if METHODS[name].method.__module__.startswith("equida.")]
     for old in (docs / "methods").glob("*.md"):
-        if old.stem not in {*METHODS, "index"}:
+        if old.stem not in {*own, "index"}:
             old.unlink()
     rows = []
-    for name in METHODS:
+    for name in own:
         described = describe(name)
-        write(docs / "methods" / f"{name}.md", method_page(docs, described, notes.get(name, {})))
+        write(docs / "methods" / f"{name}.md", method_page(docs, described, notes[name]))
         eleven = "yes" if name in STANDARD else ""
         free = "yes" if described.source_free else ""
         rows.append([f"[{name}]({name}.md)", described.idea, eleven, free])
     head = ["method", "idea", "in the standard comparison", "works without source data"]
-    names = "\n".join(METHODS)
+    names = "\n".join(own)
     write(
         docs / "methods" / "index.md",
         "# Methods\n\nA method is what is added to the cross-entropy of the source. Two methods"

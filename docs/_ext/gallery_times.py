@@ -57,5 +57,5 @@ def check(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("builder-inited", check, priority=900)  # after the gallery has run
+    app.connect("builder-inited", check)  # after the gallery, which conf.py names before this
     return {"parallel_read_safe": True, "parallel_write_safe": True}
