@@ -223,6 +223,18 @@ def test_neighbours_and_the_source_decide_about_weights(shifted: Shifted) -> Non
     assert torch.equal(chosen, weighted if score(weighted) > score(plain) else plain)
 
 
+@pytest.mark.parametrize("features", [12, 40])
+def test_components_of_few_and_of_many_features(features: int) -> None:
+    """They are those of scikit-learn up to their signs, whichever problem is solved."""
+    random = np.random.default_rng(1)
+    source, target = random.normal(size=(14, features)), random.normal(size=(16, features)) + 1
+    found = torch.cat(joint_rows(torch.from_numpy(source), torch.from_numpy(target), 5)).numpy()
+    both = normalize(np.concatenate([source, target]))
+    expected = normalize(PCA(5, svd_solver="full").fit_transform(both))[:, ::-1]
+    signs = np.sign((found * expected).sum(0))
+    np.testing.assert_allclose(found, expected * signs, atol=1e-4)
+
+
 def test_swapped_clusters_do_not_find_the_source_back() -> None:
     """Neighbours agree as well where two clusters have each other's class."""
     rows = torch.eye(3)[torch.arange(30) % 3]

@@ -30,8 +30,13 @@ def joint_rows(
         domains = [rows - rows.mean(0) for rows in domains]
     rows = torch.cat(domains)
     rows = rows - rows.mean(0)
-    _, directions = torch.linalg.eigh((rows.mT @ rows).double())
-    rows = normalize(rows @ directions[:, -width:].to(rows.dtype), dim=1)
+    if len(rows) < rows.shape[1]:  # the smaller problem: features of several backbones are wide
+        values, vectors = torch.linalg.eigh((rows @ rows.mT).double())
+        rows = (vectors * values.clamp_min(0.0).sqrt())[:, -width:].to(rows.dtype)
+    else:
+        _, directions = torch.linalg.eigh((rows.mT @ rows).double())
+        rows = rows @ directions[:, -width:].to(rows.dtype)
+    rows = normalize(rows, dim=1)
     return rows[: len(source)], rows[len(source) :]
 
 
