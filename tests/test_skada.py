@@ -13,6 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from equida import EquidaClassifier, scorers
 from equida.scorers import SourceFold
 
+pytestmark = pytest.mark.slow(reason="searches of skada")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def routing() -> Iterator[None]:

@@ -245,6 +245,7 @@ needs_wheel = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow(reason="features of photographs")
 @needs_wheel
 def test_features_are_those_of_the_plain_network_behind_torchvisions_transforms(
     workplace: Path,

@@ -19,6 +19,7 @@ from equida.paper.theory.theorems import theorem_checks
 pytest.importorskip("matplotlib", reason="figures need the extra 'report'")
 
 
+@pytest.mark.slow(reason="draws the figures")
 def test_quick_run_prints_tables_and_writes_every_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_large_batches_are_cut_to_spare_memory() -> None:
     assert given == [16, 16, 5]
 
 
+@pytest.mark.slow(reason="exports networks to ONNX")
 @pytest.mark.parametrize(
     ("module", "reason"),
     [

@@ -104,6 +104,7 @@ def test_the_document_shows_the_printed_numbers_also_where_runs_are_missing(
     assert len(record["verdicts"]) == len(made[0].verdicts)
 
 
+@pytest.mark.slow(reason="makes all of the paper")
 def test_runs_of_another_recipe_are_left_out_and_named(paper_runs: Path, tmp_path: Path) -> None:
     runs = read_runs(paper_runs)
     config = runs[0].config
@@ -127,6 +128,7 @@ def test_everything_missing_has_a_command(paper_runs: Path, tmp_path: Path) -> N
     assert arguments.images == ("office31=DIR", "office_home=DIR", "visda2017=DIR")
 
 
+@pytest.mark.slow(reason="makes all of the paper")
 def test_as_a_user_calls_it(
     paper_runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

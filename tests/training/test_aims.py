@@ -70,6 +70,7 @@ def test_a_method_uses_the_shares_that_it_is_given(name: str) -> None:
     assert values[0] != pytest.approx(values[2], rel=1e-3)
 
 
+@pytest.mark.slow(reason="clusters many rows")
 def test_cluster_labels_use_the_shares(run: Run) -> None:
     """A run gives them to the method, and the method to the labels."""
     trained = run("clusters", on=skewed(), overrides={"prior": "oracle", "prior_strength": 0.75})

@@ -41,5 +41,6 @@ def test_adaptation_pays_early() -> None:
     assert after["discriminability"] > before["discriminability"]
 
 
+@pytest.mark.slow(reason="trains a network on digits")
 def test_the_same_numbers_every_time() -> None:
     assert last("nsm", 10) == last("nsm", 10, repeat=1)

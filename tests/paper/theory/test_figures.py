@@ -14,6 +14,7 @@ from equida.paper.theory.figures import draw_surfaces, draw_times
 matplotlib = pytest.importorskip("matplotlib", reason="figures need the extra 'report'")
 
 
+@pytest.mark.slow(reason="draws eight surfaces")
 def test_surfaces_hold_eight_panels_and_four_vertices(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
     names = draw_surfaces(tmp_path)
@@ -25,6 +26,7 @@ def test_surfaces_hold_eight_panels_and_four_vertices(tmp_path: Path) -> None:
     assert drawing.count("<image") >= 8
 
 
+@pytest.mark.slow(reason="draws figures")
 def test_times_are_drawn_for_both_axes(tmp_path: Path) -> None:
     assert draw_times(complexity_checks(Context(QUICK)), tmp_path) == [
         "complexity.png",
