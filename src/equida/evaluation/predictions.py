@@ -46,7 +46,9 @@ class InputRows:
     @cached_property
     def spread(self) -> float:
         """The sum over the unit rows of their squared distance from the centre."""
-        return float((self.units - self.centre).square().sum())
+        # In parts: all differences together would be a third copy of the rows.
+        parts = self.units.split(QUERIES)
+        return sum(float((part - self.centre).square().sum()) for part in parts)
 
     @cached_property
     def neighbours(self) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,7 @@
 """What an evaluation records: accuracies, equity, discriminability, label-free scores."""
 
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -20,6 +21,9 @@ from equida.training.processes import AnyFabric
 
 INPUT_ROWS = 20000
 """How many rows of a domain, evenly spaced, are kept for validators that look at inputs."""
+_IN_USE: weakref.WeakKeyDictionary[ArrayDomain, weakref.ref[InputRows]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 @contextmanager
@@ -116,11 +120,20 @@ def network_of(
 
 
 def input_rows(domain: Any) -> InputRows | None:
-    """The rows of a domain for validators, of large domains evenly spaced ones; None for images."""
+    """The rows of a domain for validators, of large domains evenly spaced ones; None for images.
+
+    Runs that go on at the same time share them: the run that calibrates confidences has the rows of
+    the run that it is done for.
+    """
     if not isinstance(domain, ArrayDomain):
         return None
-    samples = np.arange(0, len(domain), -(-len(domain) // INPUT_ROWS))
-    return InputRows(domain.rows(samples).flatten(1), torch.from_numpy(samples))
+    known = _IN_USE.get(domain)
+    found = known() if known else None
+    if found is None:
+        samples = np.arange(0, len(domain), -(-len(domain) // INPUT_ROWS))
+        found = InputRows(domain.rows(samples).flatten(1), torch.from_numpy(samples))
+        _IN_USE[domain] = weakref.ref(found)
+    return found
 
 
 def log_probs_of(logits: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

@@ -114,6 +114,8 @@ class Recorder:
         self.viewers = [observer for observer in observers if isinstance(observer, SeesPredictions)]
         if self.viewers:
             self.needs |= {"features", "network"}
+        both = any({"source", "inputs"} <= set(validator.needs) for validator in computed)
+        self.source_inputs = both or bool(self.viewers)
         self.inputs: dict[str, InputRows | None] = {}
         kept = VALIDATORS.get(self.recipe.keep)
         looks = kept and {"inputs", "cluster_labels"} & set(kept.needs)
@@ -226,7 +228,8 @@ class Recorder:
 
     def _predict(self, role: str, domain: Any) -> DomainPredictions:
         if role not in self.inputs:
-            self.inputs[role] = input_rows(domain) if "inputs" in self.needs else None
+            wanted = "inputs" in self.needs and (role == "target" or self.source_inputs)
+            self.inputs[role] = input_rows(domain) if wanted else None
         predictions = predict(
             self.built.objective,
             domain,
