@@ -109,8 +109,11 @@ def source_predictions(
 
 def _centred(rows: ArrayLike, source: ArrayLike) -> Array:
     """The rows less the source's mean."""
-    centre: Array = np.asarray(source, np.float64).mean(0)
-    return np.asarray(rows, np.float64) - centre
+    centre: Array = np.mean(np.asarray(source), axis=0, dtype=np.float64)
+    # In place: rows of features are many megabytes, and every copy counts.
+    moved: Array = np.array(rows, np.float64)
+    moved -= centre
+    return moved
 
 
 def shares_from_predictions(features: ArrayLike, probs: ArrayLike) -> ShareEstimate:
