@@ -39,7 +39,7 @@ STEPS, ROUNDS = 1000, 3
 TITLES = {"bnm": "BNM", "dann": "DANN", "dan": "MMD"}
 NOTES = (
     "equida and the loops ramp the method's term over the first 100 steps and, for DANN, the"
-    " reversed gradient; the libraries have full weights at once.",
+    " reversed gradient over the whole run; the libraries have full weights from the first step.",
     "MMD: five Gaussians over all pairs of bottleneck features; in pytorch-adapt their bandwidth is"
     " the median distance of the source batch (`MMDLoss`), in skada there are 33 kernels of"
     " exp(-distance) (`DAN`).",
