@@ -373,7 +373,7 @@ def test_auto_takes_the_setting_that_the_validator_prefers() -> None:
     usual: dict[str, Any] = {"iterations": 6, "bottleneck": 4, "random_state": 0}
     model = EquidaClassifier("auto", **usual).fit(X, y, X_target=X + 0.8)
     found = [(one["method"], one["overrides"]) for one in model.tried_]
-    assert found == [("nsm", {}), ("nsm", {"r": 1.0}), ("bnm", {}), ("clusters", {})]
+    assert found == [("nsm", {}), ("nsm", {"r": 1.0}), ("bnm", {}), ("clusters+nsm", {})]
     alone = [
         EquidaClassifier(method, method_params=overrides, **usual).fit(X, y, X_target=X + 0.8)
         for method, overrides in found

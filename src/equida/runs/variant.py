@@ -76,7 +76,8 @@ def hyperparameters(
     """Every hyper-parameter of a method, `part.name` in a composition.
 
     >>> hyperparameters("cwsm", {}, None)
-    {'trade_off': 1.0, 'r': 0.5, 'prior': 'uniform', 'prior_strength': 0.75}
+    {'trade_off': 1.0, 'r': 0.5, 'normalize': 'transfer', 'prior': 'uniform',
+     'prior_strength': 0.75}
     """
     configs = configure(method, overrides, benchmark)
     return {
