@@ -67,7 +67,9 @@ def _make_view(task: Task) -> SourceView:
     chosen, samples = spaced(len(source)), spaced(len(target))
     rows, others = source.rows(chosen).numpy(), target.rows(samples).numpy()
     probs = source_predictions(rows, source.labels[chosen], others, len(task.classes))
-    estimate = shares_from_predictions(others - rows.mean(0), probs)
+    others -= rows.mean(0)
+    del rows  # so that the copies below take their place
+    estimate = shares_from_predictions(others, probs)
     return SourceView(samples, torch.from_numpy(probs).clamp_min(1e-30).log().float(), estimate)
 
 
