@@ -45,6 +45,22 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # sphinx_autodoc_typehints puts them beside the arguments
 typehints_defaults = "comma"
 always_use_bars_union = True
+
+
+def typehints_formatter(annotation: object, config: object) -> str | None:
+    """What a reader calls a union of many types, alone or with None; None for other types."""
+    from numpy.typing import ArrayLike
+
+    from equida.api import DataLike
+
+    for named, name in ((DataLike, "data"), (ArrayLike, "array")):
+        if annotation == named:
+            return f"*{name}*"
+        if annotation == named | None:
+            return f"*{name}* | ``None``"
+    return None
+
+
 napoleon_numpy_docstring = False
 # Docstrings are plain text, whose single backticks mark code.
 default_role = "code"

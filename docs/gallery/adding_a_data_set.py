@@ -48,7 +48,7 @@ table = equida.bench(
     recipe_params={"iterations": 100, "evaluate_every": 50},
     out=Path(folder.name, "runs"),
 )
-table  # noqa: B018
+table
 
 # %%
 # The same figures as bars, with their deviation over the seeds.

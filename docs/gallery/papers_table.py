@@ -24,7 +24,7 @@ table = equida.bench(
     measures=True,
     out=folder.name,
 )
-table  # noqa: B018
+table
 
 # %%
 # The same table as a data frame (``table.to_latex()`` writes it for a paper), and as a picture:

@@ -90,7 +90,7 @@ def adapt(
     that was interrupted continues where it was.
 
     Args:
-        source: a folder of class folders, an image list, a feature file (FILE:DOMAIN picks one of
+        source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
             its domains), a benchmark's domain, a `Domain`, or a pair (X, y) of arrays. None with
             `from_run`.
         target: the same; also an array X alone. Labels found there are used for evaluation only.
@@ -436,7 +436,7 @@ def compare(
     was. In a script, the call belongs below `if __name__ == "__main__":`, as it starts processes.
 
     Args:
-        source: a folder of class folders, an image list, a feature file (FILE:DOMAIN picks one of
+        source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
             its domains), or a pair (X, y) of arrays.
         target: the same; also an array X alone. Labels found there are used for evaluation only.
         methods: names of methods or classes of your own, "a+b" composes two; "all": the eleven
@@ -532,7 +532,7 @@ def tune(
     processes.
 
     Args:
-        source: a folder of class folders, an image list, a feature file (FILE:DOMAIN picks one of
+        source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
             its domains), or a pair (X, y) of arrays; None with `dataset`.
         target: the same; also an array X alone.
         method: one or several methods to search over, as a list or with commas between them.
