@@ -42,7 +42,11 @@ def _problem(value: Any, hint: Any, place: str = "") -> str:
         inner, origin = (bool, int, float, str, None), typing.Union
     if origin in (types.UnionType, typing.Union):
         problems = [_problem(value, option, place) for option in inner]
-        return "" if "" in problems else _complaint(value, hint, place)
+        if "" in problems:
+            return ""
+        # Of a table or a list that may also be missing, what is wrong inside it says more.
+        inside = [each for each in problems if not each.startswith(f"{place or 'it'} is ")]
+        return inside[0] if inside else _complaint(value, hint, place)
     if origin in (list, tuple) and isinstance(value, list | tuple):
         found = (_problem(each, inner[0], f"{place}[{n}]") for n, each in enumerate(value))
         return next(filter(None, found), "")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from equida.cli import main
 from equida.errors import InputError
 from equida.models.weights import wheel_file
 from equida.runs.read import Run, load_run, read_runs
+from equida.runs.target import target_remarks
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.recipe import Recipe
-from equida.training.schema import SCHEMA, migrate
+from equida.training.schema import SCHEMA, check_result, migrate
 
 
 def flags_of(config: RunConfig) -> list[str]:
@@ -174,3 +176,44 @@ def test_names_by_digest_stay_those_of_version_0(runs_of_version_0: Path) -> Non
         spec = dataclasses.replace(run.config.task, data=None)
         line = dataclasses.replace(run.config, task=spec, weights_sha256="").digest()
         assert run.path.name.endswith(hashlib.sha256(line.encode()).hexdigest()[:10])
+
+
+GOOD: dict[str, Any] = {
+    "task": "a2b", "classes": ["ant", "bee"], "metric": "accuracy", "kept": "last", "seconds": 1.0,
+    "last": {"step": 4, "equity": 0.5, "discriminability": 0.5}, "picks": {},
+    "shares": {"predicted": [0.5, 0.5], "aim": None, "agreement": 0.9, "imbalance": 0.2},
+    "harm": {
+        "levelled": False, "collapsed": True, "source_only": {"equity": 0.4},
+        "adapted": {"equity": 0.1},
+    },
+    "calibration": {"temperature": 1.2, "expected_accuracy": 0.8},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("section", "change", "said"),
+    [
+        ("calibration", 7, "calibration is 7; expected a table"),
+        ("calibration", {"temperature": 1.0}, "calibration has no 'expected_accuracy'"),
+        ("calibration", GOOD["calibration"] | {"temperature": "hot"}, "temperature is 'hot'"),
+        ("harm", GOOD["harm"] | {"adapted": {}}, "harm.adapted.equity"),
+        ("harm", {"levelled": True}, "harm has no 'collapsed'"),
+        ("shares", {"aim": None}, "shares has no 'predicted'"),
+        ("shares", {"predicted": [0.5, 0.5], "imbalance": 0.2}, "one of 'imbalance' and"),
+        ("shares", {"predicted": [1.0]}, "shares.predicted has 1 of 2 shares"),
+    ],
+)
+def test_what_a_result_says_of_its_target_is_checked(section: str, change: Any, said: str) -> None:
+    check_result(GOOD)
+    assert target_remarks(GOOD)
+    with pytest.raises(InputError, match=re.escape(said)):
+        check_result(GOOD | {section: change})
+
+
+@pytest.mark.parametrize("name", ["config.json", "result.json"])
+def test_a_record_that_is_null_is_one_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("null")
+    folder = RunFolder(tmp_path)
+    read = folder.read_config if name == "config.json" else folder.read_result
+    with pytest.raises(InputError, match=f"{name} holds null; expected a record"):
+        read()

@@ -15,6 +15,9 @@ from equida.data.walk import existing
 from equida.errors import InputError
 from equida.files import check_regular
 
+MOST_DIGITS = 18
+"""Those of the numbers that fit into 64 bits."""
+
 
 def image_list(
     file: str | Path,
@@ -156,13 +159,13 @@ def _read(file: Path) -> _Lines:
         path, label = _split(line)
         if not is_image_name(path) or (label is not None and label < 0):
             raise InputError(
-                f"{file}:{number}: read {line!r}; expected the path of an image and one label from"
-                " 0"
+                f"{file}:{number}: read {_short(line)!r}; expected the path of an image and one"
+                " label from 0"
             )
         if paths and (label is None) == bool(labels):
             raise InputError(
-                f"{file}:{number}: {line!r} is {'not ' if labels else ''}labelled, unlike the lines"
-                " before; expected 'path label' on every line, or only paths"
+                f"{file}:{number}: {_short(line)!r} is {'not ' if labels else ''}labelled, unlike"
+                " the lines before; expected 'path label' on every line, or only paths"
             )
         paths.append(path)
         numbers.append(number)
@@ -174,11 +177,16 @@ def _read(file: Path) -> _Lines:
     return _Lines(file, paths, folders, np.array(labels, np.int64) if labels else None, numbers)
 
 
+def _short(line: str) -> str:
+    return line if len(line) <= 200 else f"{line[:100]}...{line[-50:]}"
+
+
 def _split(line: str) -> tuple[str, int | None]:
     path, *rest = line.rsplit(None, 1)
     label = None
-    if rest and rest[0].lstrip("-").isdecimal():
-        label = int(rest[0])
+    if rest and (digits := rest[0].removeprefix("-")).isdecimal():
+        # A longer number is no label, and Python refuses to read one of thousands of digits.
+        label = int(rest[0]) if len(digits) <= MOST_DIGITS else -1
     else:
         path = line
     return path if "/" in path else path.replace("\\", "/"), label

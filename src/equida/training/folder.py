@@ -71,7 +71,12 @@ class RunFolder:
 
     def read_json(self, name: str) -> Any:
         """The parsed file, or None where there is none."""
-        return read_json(self.path / name) if os.path.lexists(self.path / name) else None
+        file = self.path / name
+        if not os.path.lexists(file):
+            return None
+        if (parsed := read_json(file)) is None:
+            raise InputError(f"{file} holds null; expected a record")
+        return parsed
 
     def read_config(self) -> RunConfig | None:
         """The config of the run here, of this version or an earlier one; None without one."""

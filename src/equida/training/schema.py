@@ -48,6 +48,35 @@ Figures = Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
+class SharesRecord:
+    """Class shares of the target."""
+
+    predicted: list[float]
+    estimated: list[float] | None = None
+    aim: list[float] | None = None
+    agreement: float = 0.0
+    imbalance: float = 0.0
+
+
+@dataclass(frozen=True)
+class HarmRecord:
+    """Whether adaptation may have hurt."""
+
+    levelled: bool
+    collapsed: bool
+    source_only: Figures
+    adapted: Figures
+
+
+@dataclass(frozen=True)
+class CalibrationRecord:
+    """What confidences promise."""
+
+    temperature: float
+    expected_accuracy: float
+
+
+@dataclass(frozen=True)
 class ResultRecord:
     """What readers of result.json count on; other fields may stand beside these."""
 
@@ -60,14 +89,19 @@ class ResultRecord:
     seconds: float
     confusion: list[list[int]] | None = None
     benchmark: str | None = None
+    shares: SharesRecord | None = None
+    harm: HarmRecord | None = None
+    calibration: CalibrationRecord | None = None
 
 
 def check_result(values: Mapping[str, Any]) -> None:
     """Raise InputError unless the content of a result.json has what readers count on."""
-    needed = [field.name for field in fields(ResultRecord) if field.default is MISSING]
-    if missing := [name for name in needed if name not in values]:
-        raise InputError(f"result.json has no {missing[0]!r}; it is not one of a run")
+    _check_complete(values, ResultRecord, "result.json")
     conform(values, ResultRecord, "result.json")
+    for name, part in (("harm", HarmRecord), ("calibration", CalibrationRecord)):
+        if values.get(name) is not None:
+            _check_complete(values[name], part, f"result.json: {name}")
+    _check_target(values)
     for figures in (values["last"], *values["picks"].values()):
         for name in ("step", "equity", "discriminability"):
             conform(figures.get(name), float, f"result.json: {name}")
@@ -78,6 +112,28 @@ def check_result(values: Mapping[str, Any]) -> None:
     rows, classes = values.get("confusion"), len(values["classes"])
     if rows is not None and [len(row) for row in rows] != [classes] * classes:
         raise InputError(f"result.json: confusion does not have {classes} rows and columns")
+
+
+def _check_complete(values: Mapping[str, Any], record: type, name: str) -> None:
+    needed = [field.name for field in fields(record) if field.default is MISSING]
+    if missing := [each for each in needed if each not in values]:
+        raise InputError(f"{name} has no {missing[0]!r}; it is not one of a run")
+
+
+def _check_target(values: Mapping[str, Any]) -> None:
+    """Refuse shares that are not one for each class, and a harm check without equity."""
+    shares, harm = values.get("shares"), values.get("harm")
+    if shares is not None:
+        _check_complete(shares, SharesRecord, "result.json: shares")
+        if ("imbalance" in shares) != ("agreement" in shares):
+            raise InputError("result.json: shares has one of 'imbalance' and 'agreement' only")
+        for name in ("predicted", "estimated", "aim"):
+            given, classes = shares.get(name), len(values["classes"])
+            if given is not None and len(given) != classes:
+                raise InputError(f"result.json: shares.{name} has {len(given)} of {classes} shares")
+    if harm is not None:
+        for name in ("source_only", "adapted"):
+            conform(harm[name].get("equity"), float, f"result.json: harm.{name}.equity")
 
 
 def _config_from_0(values: dict[str, Any]) -> dict[str, Any]:
