@@ -109,8 +109,9 @@ def _other_tensors(file: Path, random: Random) -> None:
     tensors = load_file(file)
     name = random.choice([*tensors])
     ways: list[Any] = [
-        lambda t: t[:0], lambda t: t.double(), lambda t: t.flatten(), lambda t: t[None],
-        lambda t: torch.cat([t, t]), lambda t: t.to(torch.uint8), lambda t: torch.full_like(t, -1),
+        lambda t: t.reshape(-1)[:0], lambda t: t.double(), lambda t: t.flatten(), lambda t: t[None],
+        lambda t: torch.stack([t, t]), lambda t: t.to(torch.uint8),
+        lambda t: torch.full_like(t, -1),
     ]  # fmt: skip
     changed = random.choice([*ways, None])
     if changed is None:
