@@ -232,4 +232,9 @@ def test_rerun_says_the_same_and_different(
     assert "equity: " in said
     assert main(["rerun", str(out), "--out", str(tmp_path / "second")]) == 2
     assert "holds a run already" in capsys.readouterr().err
+    capsys.readouterr()
+    config = json.loads((out / "config.json").read_text())
+    (out / "config.json").write_text(json.dumps(config | {"processes": {"devices": [2]}}))
+    assert main(["rerun", str(out), "--quiet"]) == 2
+    assert "processes: devices is a list; expected a whole number" in capsys.readouterr().err
     assert main(["rerun", str(tmp_path)]) == 2

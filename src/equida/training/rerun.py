@@ -11,6 +11,7 @@ from equida.data.spec import DataSpec, data_sha256
 from equida.errors import InputError
 from equida.plugins import Plugin
 from equida.progress import Mode
+from equida.records import conform
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
@@ -33,6 +34,16 @@ class Repetition:
     """The figures of the last step, then and now, where the weights differ."""
     code: tuple[str, ...] = ()
     """What has changed since of the code that is not equida's own."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """How a run was started, as its config.json has it."""
+
+    devices: int = 1
+    num_nodes: int = 1
+    accelerator: str = "auto"
+    threads: int = 0
 
 
 def repeat_run(
@@ -64,14 +75,17 @@ def repeat_run(
         config, weights_sha256="", task=_beside_the_run(config.task, first.path)
     )
     before, config = config.plugins, with_plugins(config)
-    processes = recorded.get("processes") or {}
+    stored = recorded.get("processes") or {}
+    conform(stored, Processes, f"{first.path}: config.json: processes")
+    known = [field.name for field in dataclasses.fields(Processes)]
+    processes = Processes(**{name: stored[name] for name in known if name in stored})
     launch(
         config,
         second.path,
-        devices=processes.get("devices", 1),
-        num_nodes=processes.get("num_nodes", 1),
-        accelerator=processes.get("accelerator", "auto"),
-        threads=processes.get("threads", 0),
+        devices=processes.devices,
+        num_nodes=processes.num_nodes,
+        accelerator=processes.accelerator,
+        threads=processes.threads,
         watch=partial(watch, mode=mode),
     )
     return dataclasses.replace(
