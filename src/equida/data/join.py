@@ -108,18 +108,18 @@ def _check_same(first: ArrayDomain, file: Path, other: ArrayDomain, path: Path) 
                     f"row {row} of {first.name} is {one} in {file} and {two} in {path}; expected"
                     " the same images in the same order"
                 )
-    known = (first.labels is None, other.labels is None)
-    if known[0] != known[1] or (
-        first.labels is not None
-        and (
-            tuple(first.classes) != tuple(other.classes)
-            or not np.array_equal(first.labels, np.asarray(other.labels))
-        )
-    ):
+    if not _same_labels(first, other):
         raise InputError(
             f"the labels of {first.name} are not the same in {file} and {path}; expected features"
             " of the same images in the same order"
         )
+
+
+def _same_labels(first: ArrayDomain, other: ArrayDomain) -> bool:
+    if first.labels is None or other.labels is None:
+        return first.labels is other.labels
+    same_classes = tuple(first.classes) == tuple(other.classes)
+    return same_classes and np.array_equal(first.labels, other.labels)
 
 
 def _is_joined(path: Path) -> bool:

@@ -37,7 +37,7 @@ class Repetition:
 
 
 @dataclass(frozen=True)
-class Processes:
+class Started:
     """How a run was started, as its config.json has it."""
 
     devices: int = 1
@@ -76,16 +76,16 @@ def repeat_run(
     )
     before, config = config.plugins, with_plugins(config)
     stored = recorded.get("processes") or {}
-    conform(stored, Processes, f"{first.path}: config.json: processes")
-    known = [field.name for field in dataclasses.fields(Processes)]
-    processes = Processes(**{name: stored[name] for name in known if name in stored})
+    conform(stored, Started, f"{first.path}: config.json: processes")
+    known = [field.name for field in dataclasses.fields(Started)]
+    started = Started(**{name: stored[name] for name in known if name in stored})
     launch(
         config,
         second.path,
-        devices=processes.devices,
-        num_nodes=processes.num_nodes,
-        accelerator=processes.accelerator,
-        threads=processes.threads,
+        devices=started.devices,
+        num_nodes=started.num_nodes,
+        accelerator=started.accelerator,
+        threads=started.threads,
         watch=partial(watch, mode=mode),
     )
     return dataclasses.replace(
