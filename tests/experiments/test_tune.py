@@ -313,6 +313,7 @@ def test_mistakes_are_one_line(blobs: Path, tmp_path: Path, here: Here) -> None:
         ({"storage": f"sqlite:///{tmp_path}/not.db"}, "not a database"),
         ({"storage": "postgres"}, "--storage 'postgres' cannot be used"),
         ({"storage": "nosuch://me:secret@host/x"}, r"nosuch://me:\*\*\*@host/x"),
+        ({"storage": "mysql://me:secret@host/x"}, r"me:\*\*\*@host.*install the driver"),
         ({"task": "A2W"}, "--task A2W is one of a data set"),
         ({"cluster": "here"}, "--cluster is 'here'"),
     ]

@@ -299,6 +299,11 @@ def _complaint(url: str, error: Exception) -> str:
         shown = repr(url)
     cause = getattr(error, "orig", None) or error.__cause__ or error
     reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+    if isinstance(cause, ModuleNotFoundError):
+        return (
+            f"--storage {shown} cannot be used ({reason}); install the driver of that database, for"
+            " PostgreSQL by: pip install 'psycopg[binary]'"
+        )
     return (
         f"--storage {shown} cannot be used ({reason}); expected the URL of a database that can be"
         " written, such as sqlite:///FILE or postgresql://USER@HOST/NAME"
