@@ -1,8 +1,13 @@
 """What every test shares: one thread, and the shared reference data where it is present."""
 
+import os
+
+# Before numpy is imported: several processes of tests with threads for each core wait for each
+# other, and a test that takes a second takes ten.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import faulthandler
 import multiprocessing.process
-import os
 import shutil
 import subprocess
 import tarfile

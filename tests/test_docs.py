@@ -91,17 +91,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-SLOW = pytest.mark.slow(reason="computes features of photographs")
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=SLOW if page == "docs/start.md" else ())
-        for page, program in PROGRAMS.items()
-        if program
-    ],
-)
+@pytest.mark.slow(reason="runs the programs of the docs")
+@pytest.mark.parametrize("page", [page for page, program in PROGRAMS.items() if program])
 def test_programs_run(page: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page == "docs/tune.md":
         pytest.importorskip("optuna", reason="needs optuna: pip install 'equida[tune]'")

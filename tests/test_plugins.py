@@ -92,6 +92,7 @@ def config_of(run: str) -> RunConfig:
     return equida.load_run(run).config
 
 
+@pytest.mark.slow(reason="several runs")
 def test_a_method_of_the_current_folder_by_flag(here: Path) -> None:
     argv = [*ADAPT, "--method", "my_module:Mine", "--weight", "0.25", "-o", "run"]
     assert main(argv) == 0
@@ -177,6 +178,7 @@ def test_wrong_names_are_one_line(
     assert "\n" not in said
 
 
+@pytest.mark.slow(reason="several runs")
 def test_edited_code_is_another_run_and_rerun_says_so(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -178,6 +178,7 @@ def test_a_feature_file_runs_nothing(place: Place) -> None:
     assert place.marker.read_text() == "called"
 
 
+@pytest.mark.slow(reason="a whole comparison")
 def test_a_comparison_beside_a_strangers_run_runs_nothing(place: Place) -> None:
     shutil.copytree("images", "comparison/images")
     grid = ["--methods", "nsm", "--tasks", "U2M", "--seeds", "1", "--jobs", "1", "--quiet"]

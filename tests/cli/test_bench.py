@@ -42,6 +42,7 @@ def results(root: Path) -> dict[str, int]:
     return {file.parent.name: file.stat().st_mtime_ns for file in root.glob("*/result.json")}
 
 
+@pytest.mark.slow(reason="several runs")
 def test_finished_runs_are_not_repeated_and_a_changed_recipe_is_a_new_run(
     bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +76,7 @@ def test_other_data_in_the_same_place_are_other_runs(
     assert len(results(tmp_path / "runs")) == 2
 
 
+@pytest.mark.slow(reason="several runs")
 def test_features_are_computed_once_for_all_runs(
     pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,6 +166,7 @@ def test_a_forbidden_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         image_folder(tmp_path)
 
 
+@pytest.mark.slow(reason="many paths")
 def test_memory_per_path_stays_small(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / str(number)).mkdir()

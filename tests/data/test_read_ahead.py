@@ -55,6 +55,7 @@ def test_a_wait_that_leads_nowhere_ends_with_the_file() -> None:
         list(made)
 
 
+@pytest.mark.slow(reason="waits")
 @pytest.mark.usefixtures("impatient")
 def test_a_disk_that_is_slow_but_answers_is_waited_for() -> None:
     at_work = AtWork()

@@ -101,6 +101,7 @@ def test_shares_that_the_domain_cannot_have() -> None:
         subsampled(unlabelled, "classes:3", "target")
 
 
+@pytest.mark.slow(reason="several runs")
 def test_a_protocol_is_a_table_of_its_own(
     toy_office: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_protocol_is_a_table_of_its_own(
     assert "Office-31, target classes:15" in page.read_text()
 
 
+@pytest.mark.slow(reason="several runs")
 def test_a_run_with_a_protocol_is_done_again_from_its_record(
     toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_the_run_has_the_setting_that_the_validator_prefers(tmp_path: Path) -> N
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("result.json")} == times
 
 
+@pytest.mark.slow(reason="several runs")
 def test_target_labels_do_not_choose(tmp_path: Path) -> None:
     wrong = np.roll(LABELS, 1)  # every label is wrong
     first, second = adapt(tmp_path / "right"), adapt(tmp_path / "wrong", labels=wrong)
@@ -71,6 +72,7 @@ def test_target_labels_do_not_choose(tmp_path: Path) -> None:
     assert first.accuracy != second.accuracy
 
 
+@pytest.mark.slow(reason="several runs")
 def test_the_cost_is_at_most_that_of_five_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

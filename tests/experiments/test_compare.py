@@ -77,6 +77,7 @@ def test_one_table_with_scores_beside_and_resumed(
     assert len(again.rows) == 3
 
 
+@pytest.mark.slow(reason="a whole comparison")
 def test_without_target_labels_there_is_no_accuracy(
     blobs: Path, tmp_path: Path, here: list[str]
 ) -> None:

@@ -33,6 +33,7 @@ def request(dataset: Path | str, out: Path, **more: Any) -> BenchRequest:
     return BenchRequest(str(dataset), out, **(usual | more))
 
 
+@pytest.mark.slow(reason="several runs")
 def test_a_path_gives_the_figures_of_the_registered_data_set(
     toy_office: Path, tmp_path: Path
 ) -> None:
@@ -46,6 +47,7 @@ def test_a_path_gives_the_figures_of_the_registered_data_set(
         assert mine[task]["confusion"] == theirs[registered]["confusion"]
 
 
+@pytest.mark.slow(reason="several runs")
 def test_runs_are_found_again_after_data_have_moved_and_group_by_digest(
     toy_office: Path, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def settings(search: Search) -> list[tuple[Any, ...]]:
     return [(one.method, dict(one.overrides), one.state, one.score) for one in search.tried]
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_the_default_is_first_and_the_best_is_chosen(
     blobs: Path, tmp_path: Path, here: Here
 ) -> None:
@@ -143,6 +144,7 @@ def test_an_interrupted_search_continues_as_if_it_had_not_been(
     assert len(here.done) == 1
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_target_labels_are_not_read(blobs: Path, tmp_path: Path, here: Here) -> None:
     nonsense = write_blobs(tmp_path / "blobs.npz", np.random.default_rng(1).permutation(60) % 3)
     known = tune(blobs, tmp_path / "known", trials=3)
@@ -265,6 +267,7 @@ def test_a_run_below_the_median_is_stopped_and_not_chosen(
     assert seen[6].thresholds[4] == pytest.approx(np.median(scores))
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 @pytest.mark.parametrize("validator", ["cluster_agreement", "mixval"])
 def test_a_costly_validator_is_computed_where_it_decides(
     validator: str, blobs: Path, tmp_path: Path, here: Here
@@ -283,6 +286,7 @@ def test_settings_that_fail_are_said(blobs: Path, tmp_path: Path, here: Here) ->
         run_tune(dataclasses.replace(asked, run=run), Remarks())
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_a_task_of_a_benchmark_and_rows_in_memory(
     toy_office: Path, tmp_path: Path, here: Here
 ) -> None:
@@ -334,6 +338,7 @@ def test_mistakes_are_one_line(blobs: Path, tmp_path: Path, here: Here) -> None:
         run_tune(TuneRequest(AdaptRequest(None, None)), Remarks())
 
 
+@pytest.mark.slow(reason="whole searches with their database")
 def test_a_database_runs_no_code(blobs: Path, tmp_path: Path, here: Here) -> None:
     import optuna
 

@@ -16,6 +16,8 @@ from equida.paper.study import PaperStudy, paper_study
 from equida.paper.tables import RESULTS
 from equida.runs.read import read_runs
 
+pytestmark = pytest.mark.slow(reason="draws every item of the paper")
+
 
 @pytest.fixture(scope="module")
 def made(paper_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[PaperStudy, Path]:

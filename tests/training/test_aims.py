@@ -175,6 +175,7 @@ class Interrupting:
             raise Interrupt
 
 
+@pytest.mark.slow(reason="trains several times")
 def test_a_continued_run_keeps_its_shares_and_is_bit_identical(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,6 +221,7 @@ def test_nothing_left_to_train_is_said(run: Run, task: Task) -> None:
         sgd(nn.Identity(), [nn.Identity()], Recipe())
 
 
+@pytest.mark.slow(reason="trains several times")
 def test_compilation_computes_the_same(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the backend that needs no C++ compiler."""
     compiled = []
@@ -236,6 +237,7 @@ def test_compilation_computes_the_same(run: Run, monkeypatch: pytest.MonkeyPatch
     assert all(first[k].allclose(second[k], atol=1e-6) for k in first)
 
 
+@pytest.mark.slow(reason="trains several times")
 @pytest.mark.parametrize("method", ["nsm", "dann", "mcd+jan", "symnets+nsm"])
 def test_both_domains_together_train_as_one_after_the_other(
     run: Run, monkeypatch: pytest.MonkeyPatch, method: str
@@ -488,6 +490,7 @@ class StopAt:
     def evaluated(self, step: int, figures: Mapping[str, float]) -> None: ...
 
 
+@pytest.mark.slow(reason="trains several times")
 @pytest.mark.parametrize("method", ["nsm", "cdan", "mcd"])
 @pytest.mark.parametrize("keep", ["last", "bnm"])
 def test_stopped_anywhere_and_resumed_the_run_is_the_same(

@@ -39,6 +39,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow(reason="computes features")
 @pytest.mark.parametrize("stored", ["photos", "drawings"])
 def test_features_of_the_images_come_from_the_files_network(folders: Path, stored: str) -> None:
     pair = {"photos": "photos", "drawings": "drawings"}

@@ -68,6 +68,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counted
 
 
+@pytest.mark.slow(reason="trains on images")
 def test_a_run_on_images_opens_and_loads_once(images: Path, calls: Counter[str]) -> None:
     assert main(["adapt", "-s", "a", "-t", "b", *FLAGS, "-o", "run"]) == 0
     assert calls == {"task b": 1, "backbone plan_network:net": 1}

@@ -73,6 +73,7 @@ def test_each_sample_meets_its_own_label(method: str, fades: bool, run: Run, tas
     assert len({tuple(samples.tolist()) for samples, *_ in seen}) == 3
 
 
+@pytest.mark.slow(reason="clusters in nine views, several times")
 @pytest.mark.parametrize("method", ["clusters", "spl"])
 def test_the_head_learns_what_was_prepared(method: str, run: Run, tmp_path: Path) -> None:
     trained = run(method, folder=tmp_path, iterations=150, learning_rate=0.1, head_multiplier=1.0)
@@ -81,6 +82,7 @@ def test_the_head_learns_what_was_prepared(method: str, run: Run, tmp_path: Path
     assert float(same.float().mean()) > 0.9
 
 
+@pytest.mark.slow(reason="clusters in nine views, several times")
 def test_target_labels_are_not_looked_at(run: Run, task: Task, tmp_path: Path) -> None:
     labels = np.random.default_rng(1).integers(0, 4, len(task.target))
     nonsense = dataclasses.replace(task, target=task.target.relabel(task.classes, labels))
@@ -92,6 +94,7 @@ def test_target_labels_are_not_looked_at(run: Run, task: Task, tmp_path: Path) -
     assert torch.equal(first, second)
 
 
+@pytest.mark.slow(reason="clusters in nine views, several times")
 def test_a_resumed_run_reads_what_was_prepared(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

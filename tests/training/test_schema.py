@@ -83,6 +83,7 @@ def test_runs_of_version_0_predict_and_export(name: str, runs_of_version_0: Path
     assert stored(out, "model.json")["classes"] == list(run.classes)
 
 
+@pytest.mark.slow(reason="loads a network")
 @pytest.mark.skipif(wheel_file("tf_efficientnet_lite0") is None, reason="needs the weight wheel")
 def test_a_run_on_features_of_version_0_predicts_images(runs_of_version_0: Path) -> None:
     from PIL import Image

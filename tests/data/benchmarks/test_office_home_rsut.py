@@ -54,6 +54,7 @@ def test_a_domain_has_other_samples_as_source_than_as_target(features: Path) -> 
     assert len(load_domain("office_home_rsut", "Cl", features)) == 260
 
 
+@pytest.mark.slow(reason="several runs")
 def test_bench_shows_mean_class_accuracy_by_task_and_accuracy_beside(
     features: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
 """The search finds what is there, and says so when an optimum is wrong."""
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -45,6 +46,7 @@ def test_soft_maximisers_are_told_from_one_hot_ones() -> None:
     assert not found.one_hot
 
 
+@pytest.mark.slow(reason="two searches")
 def test_the_same_seed_finds_the_same() -> None:
     def once(seed: int) -> SearchResult:
         generator = Context(seed=seed).generator("test")

@@ -214,6 +214,7 @@ def test_the_predictions_of_one_run_at_a_time_are_in_memory(
     assert not any({"log", "predictions"} & set(vars(run)) for run in found)
 
 
+@pytest.mark.slow(reason="pages of many runs")
 def test_the_work_for_a_page_grows_with_the_runs_and_not_with_their_square(
     writer: Callable[[Path], Writer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
