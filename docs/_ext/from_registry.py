@@ -30,12 +30,19 @@ from equida.methods import METHODS, STANDARD, Description, Output, TaskRows, bui
 from equida.training.recipe import RECIPES
 
 RESULTS = {
-    "office31_efficientnet_lite0": "EfficientNet-Lite0",
-    "office31_inception_v3": "Inception-v3",
-    "office31_paper_resnet50": "ResNet-50, fine-tuned (the paper)",
+    "Office-31": {
+        "office31_efficientnet_lite0": "EfficientNet-Lite0",
+        "office31_inception_v3": "Inception-v3",
+        "office31_resnet50": "ResNet-50 of 2015",
+        "office31_paper_resnet50": "ResNet-50, fine-tuned (the paper)",
+    },
+    "Office-Home": {
+        "office_home_resnet50": "ResNet-50 of 2015",
+        "office_home_paper_resnet50": "ResNet-50, fine-tuned (the paper)",
+    },
 }
-TASKS = ("A2W", "D2W", "W2D", "A2D", "D2A", "W2A")
-COLUMNS = (*TASKS, "Avg")
+"""The measured tables of each data set, in the folder `results`."""
+MEAN = "Avg"
 
 
 def write(path: Path, text: str) -> None:
@@ -61,46 +68,62 @@ def measured(docs: Path, file: str) -> dict[str, dict[str, str]]:
         return {row["method"]: row for row in csv.DictReader(lines)}
 
 
-def accuracies(docs: Path, method: str) -> str:
-    """The rows of one method in the measured tables, each below that of source only."""
-    rows = []
-    for file, title in RESULTS.items():
-        found = measured(docs, file)
-        names = dict.fromkeys(("source_only", method)) if method in found else ()
-        rows += [[title, f"`{name}`", *(found[name][key] for key in COLUMNS)] for name in names]
-    if not rows:
-        return ""
-    head = ["network", "method", *map(arrow, TASKS), "Avg"]
-    return (
-        "Office-31, accuracy in per cent (mean ± standard deviation over seeds, last step;"
-        " [how they were measured](../benchmarks.md)):\n\n" + table(head, rows)
-    )
+def tasks(row: dict[str, str]) -> list[str]:
+    """The tasks that a measured table has columns of."""
+    return [name for name in row if "2" in name]
+
+
+def accuracies(docs: Path, method: str) -> list[str]:
+    """For each data set, the rows of one method, each below that of source only."""
+    parts = []
+    for title, files in RESULTS.items():
+        rows, head = [], []
+        for file, network in files.items():
+            found = measured(docs, file)
+            names = dict.fromkeys(("source_only", method)) if method in found else ()
+            for name in names:
+                columns = [*tasks(found[name]), MEAN]
+                head = ["network", "method", *map(arrow, columns)]
+                rows.append([network, f"`{name}`", *(found[name][key] for key in columns)])
+        if rows:
+            parts.append(
+                f"{title}, frozen features unless it says otherwise; accuracy in per cent, mean ±"
+                " standard deviation over seeds, last step ([how they were measured]"
+                f"(../benchmarks.md)):\n\n{table(head, rows)}"
+            )
+    return parts
 
 
 def arrow(task: str) -> str:
     return task.replace("2", "→")
 
 
-def gain(docs: Path, file: str, method: str) -> str:
-    """Where a method helps most and where it hurts or helps least, against source only.
+def gains(docs: Path, method: str) -> list[str]:
+    """For each measured table that has the method, where it helps most and where it hurts or helps
+    least, against source only.
 
-    The sign and the size come from the means of the table; nothing is said of a table without the
-    method.
+    The sign and the size come from the means of the table.
     """
-    found = measured(docs, file)
-    if method not in found or method == "source_only":
-        return ""
-    points = {
-        key: float(found[method][key].split()[0]) - float(found["source_only"][key].split()[0])
-        for key in COLUMNS
-    }
-    best, worst = (choose(TASKS, key=points.__getitem__) for choose in (max, min))
-    said = "hurts" if points[worst] < -0.05 else "helps least"
-    return (
-        f"- {RESULTS[file]}: {signed(points['Avg'])} points on average; it helps most on"
-        f" {arrow(best)} ({signed(points[best])}) and {said} on {arrow(worst)}"
-        f" ({signed(points[worst])})."
-    )
+    lines = []
+    for title, files in RESULTS.items():
+        for file, network in files.items():
+            found = measured(docs, file)
+            if method not in found or method == "source_only":
+                continue
+            points = {
+                key: float(found[method][key].split()[0])
+                - float(found["source_only"][key].split()[0])
+                for key in [*tasks(found[method]), MEAN]
+            }
+            mean = points.pop(MEAN)
+            best, worst = (choose(points, key=points.__getitem__) for choose in (max, min))
+            said = "hurts" if points[worst] < -0.05 else "helps least"
+            lines.append(
+                f"- {title}, {network}: {signed(mean)} points on average; it helps most on"
+                f" {arrow(best)} ({signed(points[best])}) and {said} on {arrow(worst)}"
+                f" ({signed(points[worst])})."
+            )
+    return lines
 
 
 def signed(points: float) -> str:
@@ -158,8 +181,8 @@ def method_page(docs: Path, method: Description, notes: dict[str, str]) -> str:
     if method.notes:
         parts.append(method.notes)
     parts.append(f"## When it helps, and when it hurts\n\n{notes['when']}")
-    if gains := "\n".join(filter(None, (gain(docs, file, method.name) for file in RESULTS))):
-        parts.append(f"Measured against source only on Office-31:\n\n{gains}")
+    if lines := "\n".join(gains(docs, method.name)):
+        parts.append(f"Measured against source only:\n\n{lines}")
     fields = [
         [
             f"`{field.name}`",
@@ -180,7 +203,7 @@ def method_page(docs: Path, method: Description, notes: dict[str, str]) -> str:
         parts.append("Values for benchmarks:\n\n" + "\n".join(presets))
     parts.append(f"## Cost\n\n{cost(method.name)}")
     if found := accuracies(docs, method.name):
-        parts.append(f"## Measured\n\n{found}")
+        parts += ["## Measured", *found]
     if method.source_free:
         parts.append("It also works without source data: `equida adapt --from RUN --target DIR`.")
     parts.append(f"Reference: {method.reference}.")
