@@ -1,16 +1,21 @@
-"""Flags that are made from the dataclasses they fill: recipes, and hyper-parameters of methods."""
+"""Flags that several verbs have, flags of recipes and methods, and the requests they fill."""
 
 import dataclasses
 import enum
+import types
+import typing
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 
+from equida.data.benchmarks import BENCHMARKS
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods import METHODS, default_config, describe, method_name, split_name
 from equida.methods.auto import AUTO
 from equida.training.recipe import RECIPES, Recipe, hyperparameter_flag
+
+T = TypeVar("T")
 
 
 def listed(names: Iterable[str]) -> str:
@@ -88,6 +93,7 @@ ClusterFlag = Annotated[
     ),
 ]
 QuietFlag = Annotated[bool, tyro.conf.arg(help="Show no progress.")]
+DATASET_HELP = f"The data set: {listed(BENCHMARKS)}, or the path of your own."
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", bool: "[yes|no]"}
 
 
@@ -146,6 +152,25 @@ def overrides(flags: Any, method: str | None = None) -> dict[str, Any]:
     return named
 
 
+def request_from(kind: type[T], flags: Any, **others: Any) -> T:
+    """The request whose fields have the values of the flags with the same names.
+
+    An empty text, which is a flag that was not given, is None where the field may be None.
+
+    Args:
+        kind: the dataclass of the request.
+        flags: the verb's dataclass, filled.
+        **others: fields that no flag has the name of, or that are not just copied.
+    """
+    values = dict(others)
+    for name, hint in typing.get_type_hints(kind).items():
+        if name not in others and hasattr(flags, name):
+            value = getattr(flags, name)
+            optional = types.NoneType in typing.get_args(hint)
+            values[name] = None if value == "" and optional else value
+    return kind(**values)
+
+
 def _hyperparameters(method: str) -> dict[str, tuple[str, FieldSpec]]:
     """The part and the field of a method behind each of its flags."""
     parts = _parts(method)
@@ -176,28 +201,24 @@ def with_flags(base: type, argv: Sequence[str]) -> type:
     method = method_name(asked_for(argv, "--method", "nsm"))
     dataset = asked_for(argv, "--dataset", asked_for(argv, "-d", ""))
     hyper = method_flags(method, dataset or None)
-    training = recipe_flags(asked_for(argv, "--recipe", ""))
     ideas = " ".join(describe(name).idea for name in _parts(method))
-    made = dataclasses.make_dataclass(
-        base.__name__,
-        [
-            _group(f"method {method}", ideas, "hyper", hyper),
-            _group("training", "The fields of the recipe.", "training", training),
-        ],
-        bases=(base,),
-    )
-    made.__doc__ = base.__doc__
-    return made
+    training = recipe_flags(asked_for(argv, "--recipe", ""))
+    return _extended(base, _group(f"method {method}", ideas, "hyper", hyper), _training(training))
 
 
 def with_recipe_flags(base: type) -> type:
     """The verb's dataclass with the flags of the recipe."""
-    training = recipe_flags()
-    kind: Any = Annotated[training, tyro.conf.OmitArgPrefixes]
-    field = ("training", kind, dataclasses.field(default_factory=training))
-    made = dataclasses.make_dataclass(base.__name__, [field], bases=(base,))
+    return _extended(base, _training(recipe_flags()))
+
+
+def _extended(base: type, *groups: tuple[str, Any, Any]) -> type:
+    made = dataclasses.make_dataclass(base.__name__, groups, bases=(base,))
     made.__doc__ = base.__doc__
     return made
+
+
+def _training(flags: type) -> tuple[str, Any, Any]:
+    return _group("training", "The fields of the recipe.", "training", flags)
 
 
 def _group(title: str, about: str, name: str, factory: type) -> tuple[str, Any, Any]:

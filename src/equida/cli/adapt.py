@@ -1,13 +1,13 @@
 """`equida adapt`: a classifier for the target, from labelled source data or a finished run."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from equida.cli._flags import (
+    DATASET_HELP,
     ClassesFlag,
     ListsFlag,
     NoCacheFlag,
@@ -15,12 +15,11 @@ from equida.cli._flags import (
     RecipeFlag,
     SkipFlag,
     SourceSharesFlag,
-    listed,
     overrides,
+    request_from,
     with_flags,
 )  # fmt: skip
-from equida.cli._search import print_search
-from equida.data.benchmarks import BENCHMARKS
+from equida.cli._print import print_lines, print_search, run_line
 
 if TYPE_CHECKING:
     from equida.runs.read import Run
@@ -42,12 +41,7 @@ class Arguments:
     """Folder of class folders, image list, feature file (FILE:DOMAIN), or a benchmark's domain."""
     target: Annotated[str, tyro.conf.arg(aliases=["-t"])] = ""
     """The same for the target; labels found there are used for evaluation only."""
-    dataset: Annotated[
-        str,
-        tyro.conf.arg(
-            aliases=["-d"], help=f"The data set: {listed(BENCHMARKS)}, or the path of your own."
-        ),
-    ] = ""
+    dataset: Annotated[str, tyro.conf.arg(aliases=["-d"], help=DATASET_HELP)] = ""
     data: str = ""
     """Folder or feature file of the benchmark."""
     method: str = "nsm"
@@ -95,55 +89,26 @@ class Arguments:
     quiet: QuietFlag = False
 
 
-if TYPE_CHECKING:
-
-    class ParsedArguments(Arguments):
-        """The flags above, and those that depend on the method and on the recipe."""
-
-        hyper: object
-        training: object
-
-
 def arguments_for(argv: Sequence[str]) -> type:
     """The flags above, those of the recipe, and the method's hyper-parameters."""
     return with_flags(Arguments, argv)
 
 
-def request_of(given: "ParsedArguments") -> "AdaptRequest":
-    """What the flags ask for."""
+def request_of(arguments: Any) -> "AdaptRequest":
+    """What the flags ask for; their dataclass is made for the method, so its type has no name."""
     from equida.training.request import AdaptRequest
 
-    return AdaptRequest(
-        source=given.source or None,
-        target=given.target or None,
-        method=given.method,
-        dataset=given.dataset or None,
-        data=given.data or None,
-        backbone=given.backbone or None,
-        weights=given.weights or None,
-        features=given.features,
-        recipe=given.recipe or None,
-        method_params=overrides(given.hyper, given.method),
-        recipe_params=overrides(given.training),
-        from_run=given.from_ or None,
-        out=given.out or None,
-        seed=given.seed,
-        devices=given.devices,
-        num_nodes=given.num_nodes,
-        accelerator=given.accelerator,
-        threads=given.threads,
-        classes=given.classes,
-        ignore_target_labels=given.ignore_target_labels,
-        skip_unreadable=given.skip_unreadable,
-        cache=not given.no_cache,
-        source_shares=given.source_shares,
-        target_shares=given.target_shares,
-        trust=given.trust,
-        lists=given.lists or None,
+    return request_from(
+        AdaptRequest,
+        arguments,
+        method_params=overrides(arguments.hyper, arguments.method),
+        recipe_params=overrides(arguments.training),
+        from_run=arguments.from_ or None,
+        cache=not arguments.no_cache,
     )
 
 
-def run(arguments: "ParsedArguments") -> int:
+def run(arguments: Arguments) -> int:
     """Do the run and print its result."""
     from equida.api import do_request
     from equida.progress import display_mode, say
@@ -153,7 +118,7 @@ def run(arguments: "ParsedArguments") -> int:
     done = do_request(request_of(arguments), remarks, tensorboard=arguments.tensorboard)
     if done.result is not None:  # only the first process of the run has it
         if done.search is not None:
-            print_search(done.search, f"{done.task}, {done.search.count}")
+            print_search(done.search, done.task)
         print_result(done)
     return 0
 
@@ -165,7 +130,6 @@ def print_result(done: "Run") -> None:
 
     from equida.progress import safe_console
     from equida.training.aims import aim_lines
-    from equida.training.trust import named_code
 
     labelled = done.accuracy is not None
     table = Table(title=escape(f"{done.method} on {done.task}, seed {done.seed}"))
@@ -180,18 +144,6 @@ def print_result(done: "Run") -> None:
         cells += [f"{pick.equity:.3f}", f"{pick.discriminability:.3f}"]
         title = titles.get(name, name.replace("_", " "))
         table.add_row(title, *cells, style="bold" if name == "last" else None)
-    console = safe_console()
-    console.print(table)
-    for line in aim_lines(done.config.aims, done.classes):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for remark in done.remarks:
-        console.print(remark, markup=False, highlight=False, soft_wrap=True)
-    folder = shlex.quote(str(done.path))
-    trust = " --trust" if named_code(done.config) else ""
-    further = f"   labels for new images: equida predict {folder} IMAGES{trust}"
-    console.print(
-        f"run: {folder}" + (further if done.config.takes_images else ""),
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    safe_console().print(table)
+    aims = aim_lines(done.config.aims, done.classes)
+    print_lines(*aims, *done.remarks, run_line(done))

@@ -1,6 +1,5 @@
 """`equida bench`: every method on every task, the paper's table, resumable, in parallel."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from equida.cli._flags import (
+    DATASET_HELP,
     ClassesFlag,
     ClusterFlag,
     FormatFlag,
@@ -22,11 +22,12 @@ from equida.cli._flags import (
     SkipFlag,
     SourceSharesFlag,
     ThreadsFlag,
-    listed,
     overrides,
+    request_from,
     with_recipe_flags,
 )  # fmt: skip
-from equida.data.benchmarks import BENCHMARKS, benchmark
+from equida.cli._print import print_results
+from equida.data.benchmarks import benchmark
 
 if TYPE_CHECKING:
     from equida.experiments.run import BenchRequest
@@ -43,7 +44,7 @@ class Arguments:
     Any folder of domain folders of class folders is a data set; so are image lists or feature files
     (one for each domain, or one for all), and a dataset.toml.
 
-    The same command again continues where it was: finished runs are not repeated, and a changed
+    The same command again continues where it stopped: finished runs are not repeated, and a changed
     recipe is a new run. Exit code 0: all runs are finished; 1: some failed, and the next call tries
     them again.
     """
@@ -51,9 +52,7 @@ class Arguments:
     dataset: Annotated[
         str,
         tyro.conf.Positional,
-        tyro.conf.arg(
-            metavar="DATASET", help=f"The data set: {listed(BENCHMARKS)}, or the path of your own."
-        ),
+        tyro.conf.arg(metavar="DATASET", help=DATASET_HELP),
     ]
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """Folder of the runs and of table.md, table.tex, table.csv and table.json."""
@@ -105,49 +104,25 @@ def request_of(arguments: Any) -> "BenchRequest":
     """What the flags ask for; their dataclass is made from the recipe, so its type has no name."""
     from equida.experiments.run import BenchRequest
 
-    given: Arguments = arguments
-    return BenchRequest(
-        given.dataset,
-        given.out,
-        data=given.data or None,
-        methods=given.methods,
-        tasks=given.tasks,
-        seeds=given.seeds,
-        backbone=given.backbone or None,
-        weights=given.weights or None,
-        features=given.features,
-        recipe=given.recipe or None,
+    return request_from(
+        BenchRequest,
+        arguments,
+        dataset=benchmark(arguments.dataset),
+        prior=arguments.prior or None,
         recipe_params=overrides(arguments.training),
-        sweep=given.sweep,
-        prior=given.prior or None,
-        select=given.select,
-        measures=given.measures,
-        jobs=given.jobs,
-        threads=given.threads,
-        cluster=given.cluster,
-        skip_unreadable=given.skip_unreadable,
-        cache=not given.no_cache,
-        classes=given.classes,
-        source_shares=given.source_shares,
-        target_shares=given.target_shares,
-        lists=given.lists or None,
+        cache=not arguments.no_cache,
     )
 
 
 def run(arguments: Arguments) -> int:
     """Do what is not done yet and print the table."""
     from equida.experiments.run import run_bench
-    from equida.progress import display_mode, emit, safe_console, say
+    from equida.progress import display_mode, say
     from equida.report.published import published
-    from equida.runs.formats import FORMATS
-    from equida.runs.terminal import print_table
     from equida.training.request import Remarks
 
-    request = dataclasses.replace(request_of(arguments), dataset=benchmark(arguments.dataset))
+    request = request_of(arguments)
     remarks = Remarks(say, display_mode(not arguments.quiet), advise=True)
-    table = run_bench(request, remarks, published(request.dataset))
-    if arguments.format == "rich":
-        print_table(table, safe_console())
-    else:
-        emit(FORMATS[arguments.format](table).rstrip("\n"))
+    table = run_bench(request, remarks, published(benchmark(request.dataset)))
+    print_results(table, arguments.format)
     return 1 if table.failures else 0

@@ -20,8 +20,10 @@ from equida.cli._flags import (
     SkipFlag,
     ThreadsFlag,
     overrides,
+    request_from,
     with_recipe_flags,
 )  # fmt: skip
+from equida.cli._print import print_results
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Arguments:
 
     Features of images are computed once. Accuracy is shown only if the target has labels; the
     scores need none, and a note says which method they would pick. Each run can be used by equida
-    predict. The same command again continues where it was.
+    predict. The same command again continues where it stopped.
     """
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
@@ -69,39 +71,20 @@ def arguments_for(argv: Sequence[str]) -> type:
 
 def run(arguments: Any) -> int:
     """Do what is not done yet and print the table."""
-    from rich.console import Console
-
     from equida.experiments.compare import CompareRequest, run_compare
     from equida.progress import display_mode, say
-    from equida.runs.formats import FORMATS
-    from equida.runs.terminal import print_table
     from equida.training.request import Remarks, default_pair_folder
 
-    given: Arguments = arguments
-    out = given.out or default_pair_folder(given.source, given.target, "compare")
-    request = CompareRequest(
-        given.source,
-        given.target,
-        out,
-        methods=given.methods,
-        seeds=given.seeds,
-        backbone=given.backbone or None,
-        weights=given.weights or None,
-        recipe=given.recipe or None,
+    out = arguments.out or default_pair_folder(arguments.source, arguments.target, "compare")
+    request = request_from(
+        CompareRequest,
+        arguments,
+        out=out,
         recipe_params=overrides(arguments.training),
-        select=given.select,
-        jobs=given.jobs,
-        threads=given.threads,
-        cluster=given.cluster,
-        classes=given.classes,
-        ignore_target_labels=given.ignore_target_labels,
-        skip_unreadable=given.skip_unreadable,
-        cache=not given.no_cache,
+        cache=not arguments.no_cache,
     )
-    table = run_compare(request, Remarks(say, display_mode(not given.quiet), advise=True))
-    if given.format == "rich":
-        print_table(table, Console())
+    table = run_compare(request, Remarks(say, display_mode(not arguments.quiet), advise=True))
+    print_results(table, arguments.format)
+    if arguments.format == "rich":
         say(f"runs: {out}   labels for new images: equida predict RUN IMAGES")
-    else:
-        print(FORMATS[given.format](table), end="")
     return 1 if table.failures else 0

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Arguments:
     """Compute features of every image once, into one memory-mapped .safetensors file.
 
-    The same call again does nothing; of changed images only, features are computed anew; a call
-    that was killed continues where it was.
+    The same call again does nothing, or computes the features of the images that have changed. A
+    call that was killed continues where it stopped.
     """
 
     images: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DIR|DATASET")]
@@ -65,21 +65,13 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Write the file and say what was done."""
+    from equida.cli._flags import request_from
     from equida.models.backbone import backbone_name
     from equida.models.extractor import ExtractionOptions, FeatureExtractor, image_domains
     from equida.models.shards import shard_runner
     from equida.progress import Bar, display_mode, say
 
-    options = ExtractionOptions(
-        arguments.dtype,
-        arguments.views,
-        arguments.seed,
-        arguments.batch_size,
-        arguments.workers,
-        arguments.reduced_decode,
-        arguments.skip_unreadable,
-        arguments.engine,
-    )
+    options = request_from(ExtractionOptions, arguments)
     backbone = backbone_name(arguments.backbone)
     domains = image_domains(arguments.images, arguments.data, arguments.domain)
     started = time.perf_counter()

@@ -50,19 +50,17 @@ def run(arguments: Arguments) -> int:
     predictor = restore(arguments.run, trust=arguments.trust, say=say)
     predictor.module.to(make_fabric(arguments.accelerator).device)
     readable = unreadable = 0
-    # Not where the labels run over the same terminal.
-    shown = arguments.out is not None or not sys.stdout.isatty()
+    # A table in a terminal is for the eye: no bar beside it, and nothing that a terminal obeys.
+    on_terminal = arguments.out is None and sys.stdout.isatty()
     with (
         _output(arguments.out) as stream,
-        Bar(display_mode(None if shown else False), "predict", unit="images") as bar,
+        Bar(display_mode(False if on_terminal else None), "predict", unit="images") as bar,
     ):
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(predictor.nothing().columns)
         for batch in predictor.predict_batches(files, arguments.batch_size):
-            # A table in a terminal is for the eye, and names may hold what a terminal obeys.
-            plain = arguments.out is None and sys.stdout.isatty()
             rows = batch.rows()
-            writer.writerows([[*map(printable, row)] for row in rows] if plain else rows)
+            writer.writerows([[*map(printable, row)] for row in rows] if on_terminal else rows)
             stream.flush()
             readable, unreadable = readable + len(batch), unreadable + len(batch.unreadable)
             for path, reason in batch.unreadable:

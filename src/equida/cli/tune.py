@@ -20,9 +20,10 @@ from equida.cli._flags import (
     ThreadsFlag,
     listed,
     overrides,
+    request_from,
     with_recipe_flags,
 )  # fmt: skip
-from equida.cli._search import print_search
+from equida.cli._print import print_lines, print_search, run_line
 from equida.data.benchmarks import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Arguments:
 
     The default setting is tried first, and the result says how the chosen one compares with it.
     Features of images are computed once. Target labels are not read unless --oracle asks for it.
-    The same command again continues where it was. OUT/chosen is a run for equida predict, and
+    The same command again continues where it stopped. OUT/chosen is a run for equida predict, and
     OUT/report.html a page about the search.
     """
 
@@ -99,35 +100,15 @@ def request_of(arguments: Any) -> "TuneRequest":
     from equida.experiments.tune import TuneRequest
     from equida.training.request import AdaptRequest
 
-    given: Arguments = arguments
-    return TuneRequest(
-        AdaptRequest(
-            source=given.source or None,
-            target=given.target or None,
-            dataset=given.dataset or None,
-            data=given.data or None,
-            backbone=given.backbone or None,
-            weights=given.weights or None,
-            recipe=given.recipe or None,
-            recipe_params=overrides(arguments.training),
-            seed=given.seed,
-            threads=given.threads,
-            classes=given.classes,
-            cache=not given.no_cache,
-            skip_unreadable=given.skip_unreadable,
-            lists=given.lists or None,
-        ),
-        given.out,
-        task=given.task or None,
-        method=given.method,
-        trials=given.trials,
-        validator=given.validator or None,
-        oracle=given.oracle,
-        storage=given.storage or None,
-        jobs=given.jobs,
-        threads=given.threads,
-        cluster=given.cluster,
+    run = request_from(
+        AdaptRequest,
+        arguments,
+        method=AdaptRequest.method,  # TuneRequest has the methods, and the folder
+        out=None,
+        recipe_params=overrides(arguments.training),
+        cache=not arguments.no_cache,
     )
+    return request_from(TuneRequest, arguments, run=run)
 
 
 def run(arguments: Arguments) -> int:
@@ -143,20 +124,11 @@ def run(arguments: Arguments) -> int:
 
 def print_tuned(done: "Tuned") -> None:
     """Print a search, the chosen setting as flags, and what to do with the run."""
-    from equida.progress import safe_console
     from equida.runs.commands import setting_flags
-    from equida.training.trust import named_code
 
-    print_search(done.search, f"{done.run.task}, {done.search.count}")
-    folder = shlex.quote(str(done.run.path))
-    trust = " --trust" if named_code(done.run.config) else ""
-    takes = done.run.config.takes_images
-    further = f"   labels for new images: equida predict {folder} IMAGES{trust}"
-    lines = [
+    print_search(done.search, done.run.task)
+    print_lines(
         f"the same setting elsewhere: equida adapt {setting_flags(done.run.config)} ...",
-        f"run: {folder}{further if takes else ''}",
+        run_line(done.run),
         *([f"page: {shlex.quote(str(done.page))}"] if done.page.is_file() else []),
-    ]
-    console = safe_console()
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    )
