@@ -61,7 +61,7 @@ def test_out_that_is_a_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
         assert main(["theory", "--out", str(path)]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1
-        assert error.startswith(f"equida: --out is {path}, which ")
+        assert error.startswith(f"equida: cannot write into {path}: ")
 
 
 def test_out_that_cannot_be_written_is_one_line(
@@ -72,9 +72,8 @@ def test_out_that_cannot_be_written_is_one_line(
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     assert main(["theory", "--out", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "cannot be written (Permission denied)" in error
+    said = f"cannot write into {tmp_path}: Permission denied; choose another folder"
+    assert capsys.readouterr().err == f"equida: {said}\n"
 
 
 def test_a_bad_seed_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,30 +97,19 @@ def torchvision_state() -> str:
     """In words: whether torchvision can be imported, and with its compiled operators or not."""
     if _version("torchvision") is None:
         return "not installed"
-    compiled: bool | None = None
-    try:
-        module = importlib.import_module("equida.torchvision_ops")
-        compiled = bool(module.ensure_operators())
-    except ImportError:
-        pass
+    from equida.torchvision_ops import ensure_operators
+
+    compiled = ensure_operators()
     try:
         importlib.import_module("torchvision")
     except Exception as error:  # a wheel that does not fit torch fails in many ways
         return f"cannot be imported ({error}); reinstall it together with torch"
-    if compiled is None:
-        compiled = _compiled_operators()
     if compiled:
         return "usable, with its compiled operators"
     return (
         "usable for transforms and models; its compiled operators (nms, roi_align, ...) are not in"
         " this build, and equida does not need them"
     )
-
-
-def _compiled_operators() -> bool:
-    from torchvision.extension import _has_ops
-
-    return bool(_has_ops())
 
 
 def _version(distribution: str) -> str | None:

@@ -12,10 +12,9 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from equida.cli._flags import listed
+from equida.cli._flags import DATASET_HELP
 from equida.data.benchmarks import BENCHMARKS, Benchmark, benchmark
 from equida.data.dataset_toml import NAME, write_dataset_file
 from equida.data.discover import find_benchmark, is_benchmark
@@ -26,7 +25,7 @@ from equida.data.survey import Survey, recognise, survey_benchmark, survey_own, 
 from equida.data.task import present_classes
 from equida.data.walk import FolderTree
 from equida.errors import InputError
-from equida.progress import safe_console
+from equida.progress import Bar, display_mode, safe_console
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,7 @@ class Arguments:
     dataset: Annotated[
         str | None,
         tyro.conf.Positional,
-        tyro.conf.arg(
-            metavar="DATASET", help=f"The data set: {listed(BENCHMARKS)}, or the path of your own."
-        ),
+        tyro.conf.arg(metavar="DATASET", help=DATASET_HELP),
     ] = None
     data: Path | None = None
     """The folder with the domains, a feature file (.npz, .safetensors) or an image list."""
@@ -91,7 +88,7 @@ def _check_data(console: Console, chosen: Benchmark | None, arguments: Arguments
         assert data is not None
         own = _own(data, arguments)
         surveys = survey_path(data, arguments.root) if own is None else survey_own(own)
-    _check_files(console, surveys, arguments)
+    _check_files(surveys, arguments)
     seconds = time.monotonic() - start
     _print_table(console, chosen, arguments.data, surveys)
     _print_findings(console, surveys, arguments.data)
@@ -148,22 +145,12 @@ def _print_own(console: Console, own: Benchmark, arguments: Arguments) -> None:
     console.print(f"Run it: equida bench {place}{images} --out RUNS", markup=False)
 
 
-def _check_files(console: Console, surveys: Sequence[Survey], arguments: Arguments) -> None:
+def _check_files(surveys: Sequence[Survey], arguments: Arguments) -> None:
     deep, skip = arguments.deep, arguments.skip_unreadable
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    total = sum(survey.images for survey in surveys)
-    silent = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=silent) as progress:
-        bar = progress.add_task("decoding images" if deep else "checking files", total=total)
+    label = "decoding images" if deep else "checking files"
+    with Bar(display_mode(None), label, sum(survey.images for survey in surveys)) as bar:
         for survey in surveys:
-            survey.check_files(
-                deep=deep, skip=skip, advance=lambda done: progress.advance(bar, done)
-            )
+            survey.check_files(deep=deep, skip=skip, advance=bar.advance)
 
 
 def _print_table(

@@ -46,9 +46,7 @@ def _trust(runs: Path) -> None:
 
 def run(arguments: Arguments) -> int:
     """Write the page and say what is on it."""
-    from rich.console import Console
-    from rich.progress import Progress
-
+    from equida.progress import Bar, display_mode
     from equida.report.page import write_page
 
     if arguments.maps < 0:
@@ -59,17 +57,20 @@ def run(arguments: Arguments) -> int:
         raise InputError(f"{arguments.out} is a folder; expected a file such as report.html")
     if arguments.trust:
         _trust(arguments.runs)
-    console = Console(stderr=True)
-    silent = arguments.quiet or not console.is_terminal
-    with Progress(console=console, transient=True, disable=silent) as progress:
-        bar = progress.add_task("reading runs", total=None)
+    with Bar(display_mode(False if arguments.quiet else None), "reading runs") as bar:
+
+        def advance(folder: str, number: int, total: int) -> None:
+            if bar.total is None:
+                bar.start("drawing runs", total)
+            bar.update(number)
+
         content = write_page(
             arguments.runs,
             arguments.out,
             title=arguments.title,
             images=arguments.images,
             maps=arguments.maps,
-            advance=lambda what, done, of: progress.update(bar, completed=done, total=of),
+            advance=advance,
         )
     size = arguments.out.stat().st_size / 1e6
     finished, unfinished = len(content.finished), len(content.unfinished)

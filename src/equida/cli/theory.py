@@ -1,22 +1,20 @@
 """`equida theory`: recompute everything in the paper that needs no training."""
 
-import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from equida.errors import InputError
-from equida.files import json_has, refuse_to_replace
+from equida.files import json_has, refuse_to_replace, write_errors
 from equida.paper.plotting import require_matplotlib
 from equida.paper.theory.checks import QUICK, Budget, Context
 from equida.paper.theory.figures import draw_surfaces, draw_times
 from equida.paper.theory.study import RECORD, SECTIONS, TheoryStudy, run_theory, write_record
 from equida.paper.theory.terminal import print_theory
+from equida.progress import Bar, display_mode
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,15 @@ def run(arguments: Arguments) -> int:
     if not 0 <= arguments.seed < 2**31:
         raise InputError(f"--seed is {arguments.seed}; it must be from 0 to {2**31 - 1}")
     require_matplotlib()
-    folder = _writable_folder(arguments.out)
+    folder = arguments.out
+    _make_writable(folder)
     refuse_to_replace([folder / RECORD], lambda: json_has(folder / RECORD, "checks", "seed"))
     budget = QUICK if arguments.quick else Budget()
-    with _progress() as (note, advance):
-        study = run_theory(Context(budget, arguments.seed, note), advance)
-        note("figures")
+    with Bar(display_mode(None), "theory", len(SECTIONS) + 1) as bar:
+        context = Context(budget, arguments.seed, lambda text: bar.update(note=text))
+        study = run_theory(context, lambda: bar.advance(1))
+        bar.update(note="figures")
         study = replace(study, figures=_draw(study, folder))
-        advance()
     write_record(study, folder / RECORD)
     console = Console()
     print_theory(study, console)
@@ -61,35 +60,9 @@ def _draw(study: TheoryStudy, folder: Path) -> list[str]:
     return [*draw_surfaces(folder), *draw_times(study.checks_of("complexity"), folder)]
 
 
-def _writable_folder(path: Path) -> Path:
-    """The folder, made if need be; an InputError before anything is computed if it is read-only."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"--out is {path}, which is a file; give a folder")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
+def _make_writable(folder: Path) -> None:
+    """Make the folder; an InputError before anything is computed if it is read-only."""
+    with write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
             pass
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(
-            f"--out is {path}, which cannot be written ({reason}); give another folder"
-        ) from None
-    return path
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
-    """A bar on standard error, and the two functions that move it."""
-    columns = (
-        SpinnerColumn(),
-        BarColumn(20),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("starting", total=len(SECTIONS) + 1)
-        yield (
-            lambda text: progress.update(task, description=text),
-            lambda: progress.advance(task),
-        )
