@@ -72,6 +72,15 @@ def test_a_full_disk_is_one_line_that_says_what_to_do(
     assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
 
 
+@pytest.mark.parametrize("process", ["2147483646", "99999999999999"])
+def test_what_a_process_that_is_gone_has_left_is_removed(tmp_path: Path, process: str) -> None:
+    (tmp_path / f"a.txt.{socket.gethostname()}.{process}.1.tmp").touch()
+    (tmp_path / f"a.txt.{socket.gethostname()}.{os.getpid()}.1.tmp").touch()
+    (tmp_path / f"a.txt.{socket.gethostname()}.².1.tmp").touch()
+    write_atomic(tmp_path / "a.txt", "new")
+    assert len(list(tmp_path.glob("a.txt.*.tmp"))) == 2
+
+
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot write into .*gone: .*; choose another folder"):
         write_atomic(tmp_path / "gone" / "a.txt", "new")

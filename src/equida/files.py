@@ -14,6 +14,7 @@ import os
 import shutil
 import socket
 import stat
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -72,7 +73,7 @@ def _draft(path: Path) -> Path:
     host = socket.gethostname()
     for old in path.parent.glob(f"{glob.escape(path.name)}.{glob.escape(host)}.*.tmp"):
         process = old.name.removesuffix(".tmp").split(".")[-2]
-        if process.isdigit() and not _is_running(int(process)):
+        if process.isdecimal() and not _is_running(int(process)):
             remove(old)
     return path.with_name(f"{path.name}.{host}.{os.getpid()}.{threading.get_native_id()}.tmp")
 
@@ -80,10 +81,10 @@ def _draft(path: Path) -> Path:
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # the number may be any that a name has
         return False
-    except OSError:  # it is somebody else's
-        return True
+    except PermissionError:  # it is somebody else's
+        pass
     return True
 
 
@@ -94,8 +95,6 @@ def temporary_folder() -> Iterator[Path]:
     Raises:
         InputError: there is no room for one.
     """
-    import tempfile
-
     with write_errors(Path(tempfile.gettempdir())):
         folder = Path(tempfile.mkdtemp(prefix="equida-"))
     with _unfinished(folder):
@@ -241,13 +240,12 @@ def check_regular(path: str | Path) -> None:
         raise InputError(f"{path}: {problem}; expected a file")
 
 
-def refuse_to_replace(paths: Iterable[Path], ours: Callable[[], bool], flag: str = "--out") -> None:
+def refuse_to_replace(paths: Iterable[Path], ours: Callable[[], bool]) -> None:
     """Refuse to write over files that equida did not write.
 
     Args:
         paths: what would be written; an empty file has nothing to lose.
         ours: tells whether what is there was written by equida.
-        flag: what the user gave the place by.
 
     Raises:
         InputError: something else is there.
@@ -257,10 +255,10 @@ def refuse_to_replace(paths: Iterable[Path], ours: Callable[[], bool], flag: str
             continue
         problem = "" if os.path.islink(path) and not os.path.exists(path) else irregular(path)
         if problem:
-            raise InputError(f"cannot write {path}: it is {problem}; choose another {flag}")
+            raise InputError(f"cannot write {path}: it is {problem}; choose another --out")
         if os.path.exists(path) and os.path.getsize(path) and not ours():
             raise InputError(
-                f"{path} is there already and was not written by equida; choose another {flag}, or"
+                f"{path} is there already and was not written by equida; choose another --out, or"
                 " move it away"
             )
 
