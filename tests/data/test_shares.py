@@ -90,6 +90,9 @@ def test_a_protocol_that_there_is_not(text: str) -> None:
 def test_shares_that_the_domain_cannot_have() -> None:
     with pytest.raises(InputError, match="has samples of 2 classes; 3 of them"):
         subsampled(domain([4, 5, 0]), "classes:3", "target")
+    many = checked_shares("classes:1000000", FLAG)
+    with pytest.raises(InputError, match="has samples of 2 classes; 1000000 of them"):
+        subsampled(domain([4, 5, 0]), many, "target")
     with pytest.raises(InputError, match=r"no sample of 'class2', whose share is to be 0\.5"):
         subsampled(domain([4, 5, 0]), '{"class0": 0.5, "class2": 0.5}', "target")
     with pytest.raises(InputError, match="has 3 classes; 2 shares are given"):

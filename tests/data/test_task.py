@@ -26,6 +26,12 @@ def test_an_unlabelled_target_takes_the_sources_classes() -> None:
     assert (task.name, task.target.labels, task.target.classes) == ("mine", None, ("ant", "bee"))
 
 
+def test_a_source_without_class_names() -> None:
+    source = ArrayDomain(np.zeros((2, 2)), name="A", labels=[0, 1])
+    with pytest.raises(InputError, match="source A has no class names; expected at least two"):
+        make_task(source, array_domain(np.zeros((1, 2)), name="W"))
+
+
 def _differing() -> tuple[ArrayDomain, ArrayDomain]:
     """Shared are bee and cow; ant is the source's alone, dog the target's; nobody has an eel."""
     names = ["ant", "bee", "cow", "eel"]

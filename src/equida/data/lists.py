@@ -125,9 +125,10 @@ def _matching(
                     " list whose paths name one sample each"
                 )
         return [there[0] for there in rows]
+    such = f", such as {'/'.join(known[0])!r}" if known else ""
     raise InputError(
         f"{lines.at(missing)}: {lines.paths[missing]!r} is not among the {len(known):,} samples of"
-        f" {name}, such as {'/'.join(known[0])!r}; expected paths that end alike"
+        f" {name}{such}; expected paths that end alike"
     )
 
 

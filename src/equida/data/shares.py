@@ -119,7 +119,7 @@ def _sizes(
     present = generator.permutation(np.flatnonzero(counts))
     sizes = np.zeros_like(counts)
     if kind == "classes":
-        wanted = int(number)
+        wanted = int(float(number))  # a million is written 1e+06
         if wanted > len(present):
             raise InputError(
                 f"{origin} has samples of {len(present)} classes; {wanted} of them cannot be chosen"

@@ -89,9 +89,9 @@ def make_task(
             f"source {source.name} is unlabelled; expected class folders or labels to learn from"
         )
     if len(source.classes) < 2:
+        found = f"one class, {source.classes[0]!r}" if source.classes else "no class names"
         raise InputError(
-            f"source {source.name} has one class, {source.classes[0]!r}; expected at least two, to"
-            " be told apart"
+            f"source {source.name} has {found}; expected at least two classes, to be told apart"
         )
     targets = [target] if test is None else [target, test]
     for domain in (source, *targets):

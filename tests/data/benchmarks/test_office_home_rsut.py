@@ -131,6 +131,13 @@ def test_lists_that_do_not_fit(tmp_path: Path, lines: str, message: str) -> None
         listed_samples(domain, tmp_path / "list.txt")
 
 
+def test_nothing_can_be_chosen_from_an_empty_domain(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("a/ant/1.jpg 0")
+    domain = ArrayDomain(np.zeros((0, 2)), name="W", paths=[])
+    with pytest.raises(InputError, match="is not among the 0 samples of W; expected paths"):
+        listed_samples(domain, tmp_path / "list.txt")
+
+
 def test_rows_without_paths_cannot_be_chosen(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("a/ant/1.jpg 0")
     domain = array_domain(np.zeros((2, 2)), ["ant", "bee"], name="W")
