@@ -11,8 +11,8 @@ from equida.data import (
     check_readable,
     drop_unreadable,
     image_folder,
-    keep_readable,
 )
+from equida.data.checks import without_unreadable
 from equida.errors import InputError
 
 
@@ -37,8 +37,9 @@ def test_every_unreadable_file_is_named(damaged: Path, deep: bool) -> None:
 
 
 def test_without_leave_to_skip_the_job_stops_with_all_names(damaged: Path) -> None:
+    domain = image_folder(damaged)
     with pytest.raises(InputError) as error:
-        keep_readable(image_folder(damaged))
+        without_unreadable(domain, check_readable(domain), skip=False)
     said = str(error.value)
     assert "2 of 6 files" in said
     assert "mug/3.png: empty file" in said
@@ -47,8 +48,8 @@ def test_without_leave_to_skip_the_job_stops_with_all_names(damaged: Path) -> No
 
 
 def test_with_leave_they_are_left_out_and_counted(damaged: Path) -> None:
-    kept, bad = keep_readable(image_folder(damaged), skip=True)
-    assert len(bad) == 2
+    domain = image_folder(damaged)
+    kept = without_unreadable(domain, check_readable(domain), skip=True)
     assert list(kept.paths) == ["mug/1.png", "mug/2.png", "pen/1.png", "pen/2.png"]
     assert kept.labels is not None
     assert kept.labels.tolist() == [0, 0, 1, 1]
@@ -56,8 +57,9 @@ def test_with_leave_they_are_left_out_and_counted(damaged: Path) -> None:
 
 def test_nothing_readable_cannot_be_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"")
+    domain = image_folder(tmp_path)
     with pytest.raises(InputError, match="1 of 1 files"):
-        keep_readable(image_folder(tmp_path), skip=True)
+        without_unreadable(domain, check_readable(domain), skip=True)
 
 
 def test_rows_with_values_that_are_not_finite() -> None:

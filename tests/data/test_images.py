@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from equida.data import DataSpec, ImageDomain, UnreadableImage, read_image
-from equida.data.checks import keep_readable
+from equida.data import ImageDomain, UnreadableImage, read_image
+from equida.data.checks import check_readable, without_unreadable
 from equida.data.images import check_image, is_image_name
-from equida.data.spec import data_sha256
+from equida.data.spec import DataSpec, data_sha256
 from equida.data.transforms import feature_transform
 from equida.errors import InputError
 
@@ -175,6 +175,6 @@ def test_what_is_not_a_file_is_not_waited_for(tmp_path: Path) -> None:
             read_image(tmp_path / name)
     domain = ImageDomain(tmp_path, ["pipe.jpg", "device.jpg"], name="photos")
     with pytest.raises(InputError, match="a named pipe, not a file"):
-        keep_readable(domain)
+        without_unreadable(domain, check_readable(domain), skip=False)
     assert feature_transform(reduced=True).open_reduced(tmp_path / "pipe.jpg") is None
     assert len(data_sha256(DataSpec(str(tmp_path), str(tmp_path)))) == 64

@@ -15,14 +15,12 @@ from PIL import Image
 from equida.data import (
     BENCHMARKS,
     ArrayDomain,
-    DataSpec,
     ImageDomain,
-    data_sha256,
     images,
     load_domain,
     open_domain,
-    open_task,
 )
+from equida.data.spec import DataSpec, data_sha256, open_task
 from equida.errors import InputError
 
 

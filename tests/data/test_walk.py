@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from equida.cli import main
-from equida.data import DataSpec, image_folder
+from equida.data import image_folder
 from equida.data.folders import unlabelled_folder
-from equida.data.spec import data_sha256
+from equida.data.spec import DataSpec, data_sha256
 from equida.data.walk import FolderTree, find_images, folder_tree
 from equida.errors import InputError
 from equida.models.extractor import image_domains

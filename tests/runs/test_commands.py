@@ -9,7 +9,7 @@ import pytest
 from equida.cli._flags import overrides as given
 from equida.cli._parse import parse
 from equida.cli.adapt import arguments_for, request_of
-from equida.data import DataSpec
+from equida.data.spec import DataSpec
 from equida.fields import FieldSpec, specs
 from equida.methods import METHODS
 from equida.runs.commands import adapt_command, rerun_command

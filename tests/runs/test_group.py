@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from equida.data import DataSpec
+from equida.data.spec import DataSpec
 from equida.runs.group import group_runs, split_by_setting
 from equida.runs.read import Run
 from equida.training.config import RunConfig

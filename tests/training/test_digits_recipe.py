@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from equida.data import DataSpec, load_task
+from equida.data import load_task
+from equida.data.spec import DataSpec
 from equida.training.config import RunConfig
 from equida.training.loop import train
 from equida.training.recipe import recipe

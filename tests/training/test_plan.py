@@ -12,8 +12,9 @@ from tests.small_data import write_pictures
 from torch import nn
 
 import equida
-from equida import data, plugins
+from equida import plugins
 from equida.cli import main
+from equida.data import spec
 from equida.models import backbone as backbones
 from equida.models.backbone import Backbone
 from equida.training.build import SeededBackbone
@@ -52,11 +53,11 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often a task was opened, and each backbone loaded."""
     counted: Counter[str] = Counter()
-    open_task, factory = data.open_task, backbones._from_factory
+    open_task, factory = spec.open_task, backbones._from_factory
 
-    def opened(spec: Any, *rest: Any) -> Any:
-        counted[f"task {Path(spec.target).name}"] += 1
-        return open_task(spec, *rest)
+    def opened(data: Any, *rest: Any) -> Any:
+        counted[f"task {Path(data.target).name}"] += 1
+        return open_task(data, *rest)
 
     def loaded(name: str, *rest: Any) -> Backbone:
         counted[f"backbone {name}"] += 1

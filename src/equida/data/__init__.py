@@ -20,7 +20,7 @@ ArrayDomain('U', 1797 samples, 10 classes)
 
 from equida.data.arrays import array_domain
 from equida.data.benchmarks import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark
-from equida.data.checks import check_readable, drop_unreadable, keep_readable, unreadable_message
+from equida.data.checks import check_readable, drop_unreadable
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.feature_file import FeatureOrigin, feature_domain, feature_domains, feature_origin
 from equida.data.folders import image_folder
@@ -28,14 +28,6 @@ from equida.data.images import UnreadableImage, read_image
 from equida.data.join import join_features
 from equida.data.lists import image_list
 from equida.data.open import load_domain, load_task, open_domain
-from equida.data.spec import (
-    DataPlaces,
-    DataSpec,
-    OpenedTask,
-    data_sha256,
-    open_target,
-    open_task,
-)
 from equida.data.task import Task, make_task
 
 __all__ = [
@@ -43,18 +35,14 @@ __all__ = [
     "ArrayDomain",
     "Benchmark",
     "BenchmarkDomain",
-    "DataPlaces",
-    "DataSpec",
     "Domain",
     "FeatureOrigin",
     "ImageDomain",
-    "OpenedTask",
     "Task",
     "UnreadableImage",
     "array_domain",
     "benchmark",
     "check_readable",
-    "data_sha256",
     "drop_unreadable",
     "feature_domain",
     "feature_domains",
@@ -62,13 +50,9 @@ __all__ = [
     "image_folder",
     "image_list",
     "join_features",
-    "keep_readable",
     "load_domain",
     "load_task",
     "make_task",
     "open_domain",
-    "open_target",
-    "open_task",
     "read_image",
-    "unreadable_message",
 ]

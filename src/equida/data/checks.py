@@ -56,35 +56,6 @@ def drop_unreadable(domain: DomainT, bad: Iterable[tuple[str, str]]) -> DomainT:
     )
 
 
-def unreadable_message(domain: Domain, bad: Sequence[tuple[str, str]]) -> str:
-    """A message that names every unreadable sample of `domain` and says what to do."""
-    kind = "files" if isinstance(domain, ImageDomain) else "rows"
-    listed = "".join(f"\n  {identity}: {reason}" for identity, reason in bad)
-    root = f" under {domain.root}" if isinstance(domain, ImageDomain) else ""
-    return (
-        f"{domain.name}: {len(bad)} of {len(domain)} {kind}{root} cannot be read; replace or"
-        f" delete them, or leave them out with --skip-unreadable:{listed}"
-    )
-
-
-def keep_readable(
-    domain: DomainT, *, skip: bool = False, deep: bool = False, advance: Advance | None = None
-) -> tuple[DomainT, Unreadable]:
-    """The domain without its unreadable samples, and the samples that were left out.
-
-    Args:
-        domain: what to check.
-        skip: leave unreadable samples out, instead of raising an error.
-        deep: as for `check_readable`.
-        advance: as for `check_readable`.
-
-    Raises:
-        InputError: some are unreadable and `skip` is False, or all of them are.
-    """
-    bad = check_readable(domain, deep=deep, advance=advance)
-    return without_unreadable(domain, bad, skip=skip), bad
-
-
 def without_unreadable(domain: DomainT, bad: Unreadable, *, skip: bool) -> DomainT:
     """The domain without the samples that `bad` names.
 
@@ -92,8 +63,19 @@ def without_unreadable(domain: DomainT, bad: Unreadable, *, skip: bool) -> Domai
         InputError: some are unreadable and `skip` is False, or all of them are.
     """
     if bad and (not skip or len(bad) == len(domain)):
-        raise InputError(unreadable_message(domain, bad))
+        kind = f"files under {domain.root}" if isinstance(domain, ImageDomain) else "rows"
+        which = f"{domain.name}: {len(bad)} of {len(domain)} {kind}"
+        raise InputError(unreadable_message(which, bad))
     return drop_unreadable(domain, bad) if bad else domain
+
+
+def unreadable_message(which: str, bad: Iterable[tuple[str, str]]) -> str:
+    """A message that names every unreadable sample and says what to do."""
+    listed = "".join(f"\n  {name}: {reason}" for name, reason in bad)
+    return (
+        f"{which} cannot be read; replace or delete them, or leave them out with"
+        f" --skip-unreadable:{listed}"
+    )
 
 
 def check_finite(domain: ArrayDomain) -> None:

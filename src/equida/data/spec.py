@@ -216,9 +216,9 @@ def task_of(
     return task, left_out
 
 
-def open_target(spec: DataSpec, *, places: DataPlaces | None = None) -> Domain:
-    """The samples that a task is judged by alone, unchecked."""
-    places = places or DataPlaces()
+def open_target(spec: DataSpec) -> Domain:
+    """Only the samples that a task is judged by, unchecked."""
+    places = DataPlaces()
     return _test(spec, places) or _target(spec, places)
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from equida import plugins
 from equida.cluster import dask_client
-from equida.data import DataSpec, Task
-from equida.data.spec import open_task
+from equida.data import Task
+from equida.data.spec import DataSpec, open_task
 from equida.errors import InputError
 from equida.experiments.grid import Judge, PlannedRun, Stopped
 from equida.files import read_json, remove

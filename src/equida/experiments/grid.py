@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from equida.data import Benchmark, DataSpec
+from equida.data import Benchmark
 from equida.data.benchmarks import benchmark as find_data_set
+from equida.data.spec import DataSpec
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.methods import METHODS, STANDARD, Method, method_name, split_name

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from equida.data import DataSpec
+from equida.data.spec import DataSpec
 from equida.evaluation import discriminability, equity
 from equida.evaluation.figures import FIGURES, Figure
 from equida.training.config import RunConfig

@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 from torch import Tensor
 
-from equida.data import DataSpec, load_domain
+from equida.data import load_domain
+from equida.data.spec import DataSpec
 from equida.report.page.pictures import SIZE, Pictures
 
 DIGITS = DataSpec("M", "U", "digits")

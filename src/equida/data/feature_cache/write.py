@@ -2,7 +2,7 @@
 
 Features are identified by the SHA-256 of the image's bytes. Features from an existing file or an
 interrupted call are used again: the same call does nothing, only changed images are computed, and a
-killed call continues where it was.
+killed call continues where it stopped.
 """
 
 import itertools
@@ -18,7 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equida.data.batches import FileSamples, derived_seed, read_sample
+from equida.data.batches import derived_seed, read_sample
+from equida.data.checks import unreadable_message
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache import file as cache_file
 from equida.data.feature_cache.contents import Contents, Meter
@@ -61,7 +62,7 @@ class Extraction:
 
 def write_features(
     path: Path,
-    domains: Sequence[FileSamples],
+    domains: Sequence[ImageDomain],
     settings: FeatureSettings,
     forward: Forward,
     meter: Meter,
@@ -121,7 +122,8 @@ def write_features(
             batches = shards(settings, _cut(contents, todo, batch_size)) if todo else iter(())
         reasons, made = _keep(batches, journal, meter, len(todo))
         if reasons and not skip_unreadable:
-            raise InputError(_unreadable(reasons, contents))
+            bad = contents.names_of(reasons, ())
+            raise InputError(unreadable_message(f"{len(bad)} of {len(contents)} images", bad))
         if shared is not None:
             for name, new in made.items():
                 records = np.array([journal.position[content] for content in new], np.int64)
@@ -183,7 +185,7 @@ def _engines(
     return tuple(sorted({*old, *new}))
 
 
-def _check(path: Path, domains: Sequence[FileSamples]) -> tuple[str, ...]:
+def _check(path: Path, domains: Sequence[ImageDomain]) -> tuple[str, ...]:
     if path.suffix != ".safetensors" or path.is_dir():
         raise InputError(f"{path} cannot be the feature file; expected a name in .safetensors")
     refuse_to_replace([path], lambda: Existing.is_ours(path))
@@ -224,7 +226,7 @@ class ListedImages:
         """The number of the domain that image `number` belongs to."""
         return self.owners[number]
 
-    def sample(self, number: int) -> tuple[FileSamples, int]:
+    def sample(self, number: int) -> tuple[ImageDomain, int]:
         """A domain, and the position of image `number` in it."""
         return ImageDomain("", [self.paths[number]], name="shard"), 0
 
@@ -399,15 +401,6 @@ def _keep(
             made.setdefault(batch.engine, []).extend(c for c, reason in pairs if not reason)
         meter.advance(len(batch.contents))
     return reasons, made
-
-
-def _unreadable(reasons: dict[bytes, str], contents: Contents) -> str:
-    names = contents.names_of(reasons, set())
-    listed = "".join(f"\n  {name}: {reason}" for name, reason in names)
-    return (
-        f"{len(names)} of {len(contents)} images cannot be read; replace or delete them,"
-        f" or leave them out with --skip-unreadable:{listed}"
-    )
 
 
 def _sources(

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equida.data import ArrayDomain, DataSpec, Domain, ImageDomain, open_target, read_image
+from equida.data import ArrayDomain, Domain, ImageDomain, read_image
 from equida.data.images import import_pil, is_image_name
+from equida.data.spec import DataSpec, open_target
 from equida.errors import InputError
 
 SIZE = 72
