@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from equida.data.transforms import TrainCrop, Transform
+from equida.data.domain import ImageDomain
+from equida.data.transforms import Transform
 from equida.models.backbone import load_backbone
 from equida.models.engine import TorchEngine
 from equida.models.extractor import ExtractionOptions, FeatureExtractor
@@ -36,34 +37,16 @@ BAR = 2.0
 SIZES = ((300, 0.69), (565, 0.19), (1000, 0.12))
 
 
-class Photographs:
+def photographs_in(folder: Path, count: int) -> ImageDomain:
     """Image files of Office-31's sizes in a folder."""
-
-    name = "photographs"
-    classes: tuple[str, ...] = ()
-    labels = None
-    train_crop: TrainCrop = "random-crop"
-
-    def __init__(self, folder: Path, count: int) -> None:
-        generator = np.random.default_rng(0)
-        sides = [side for side, share in SIZES for _ in range(round(share * count))]
-        generator.shuffle(sides)
-        self.files = [folder / f"{number:04d}.jpg" for number in range(len(sides))]
-        for file, side in zip(self.files, sides, strict=True):
-            coarse = generator.integers(0, 256, (side // 20, side // 20, 3), dtype=np.uint8)
-            Image.fromarray(coarse).resize((side, side)).save(file, quality=85)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> Image.Image:
-        return Image.open(self.files[index]).convert("RGB")
-
-    def identity(self, index: int) -> str:
-        return self.files[index].name
-
-    def path(self, index: int) -> Path:
-        return self.files[index]
+    generator = np.random.default_rng(0)
+    sides = [side for side, share in SIZES for _ in range(round(share * count))]
+    generator.shuffle(sides)
+    names = [f"{number:04d}.jpg" for number in range(len(sides))]
+    for name, side in zip(names, sides, strict=True):
+        coarse = generator.integers(0, 256, (side // 20, side // 20, 3), dtype=np.uint8)
+        Image.fromarray(coarse).resize((side, side)).save(folder / name, quality=85)
+    return ImageDomain(folder, names, name="photographs")
 
 
 class Silent:
@@ -81,7 +64,7 @@ def run(*names: str) -> None:
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        photographs = Photographs(folder, BATCH * BATCHES)
+        photographs = photographs_in(folder, BATCH * BATCHES)
         for network in names or ("tf_efficientnet_lite0", "resnet50"):
             weights = None
             if network == "resnet50":
@@ -92,7 +75,7 @@ def run(*names: str) -> None:
             _compare(FeatureExtractor(network, weights, print), photographs, folder)
 
 
-def _compare(extractor: FeatureExtractor, photographs: Photographs, folder: Path) -> None:
+def _compare(extractor: FeatureExtractor, photographs: ImageDomain, folder: Path) -> None:
     out, options = folder / "out.safetensors", ExtractionOptions(batch_size=BATCH)
     transform = Transform.parse(extractor.settings([photographs], options).transform)
     ready = [

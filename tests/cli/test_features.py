@@ -15,7 +15,7 @@ from safetensors import safe_open
 from sklearn.linear_model import LogisticRegression
 
 from equida.cli import main
-from equida.data.transforms import TrainCrop
+from equida.data.domain import ImageDomain
 from equida.errors import InputError
 from equida.models import extractor
 from equida.models.weights import WHEELS, wheel_file
@@ -36,29 +36,6 @@ def make():
 """
 
 
-class Folder:
-    """A stand-in for an image domain over chosen files."""
-
-    train_crop: TrainCrop = "random-crop"
-
-    def __init__(self, name: str, files: list[Path]) -> None:
-        self.name, self.files = name, files
-        self.classes = tuple(sorted({file.parent.name for file in files}))
-        self.labels = np.array([self.classes.index(file.parent.name) for file in files])
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> Image.Image:
-        return Image.open(self.files[index]).convert("RGB")
-
-    def identity(self, index: int) -> str:
-        return "/".join(self.files[index].parts[-2:])
-
-    def path(self, index: int) -> Path:
-        return self.files[index]
-
-
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Ten images in `photos` and a network of their own, in the current folder."""
@@ -70,11 +47,6 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cli_network.py").write_text(NETWORK)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-
-    def domains(images: str, data: Path | None, only: Any) -> list[Folder]:
-        return [Folder("photos", sorted(Path(images).glob("*/*")))]
-
-    monkeypatch.setattr(extractor, "image_domains", domains)
     return tmp_path
 
 
@@ -176,9 +148,9 @@ def branch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     )
     digits = SimpleNamespace(name="digits", embedded=True)
 
-    def note(*arguments: Any, **options: Any) -> Folder:
+    def note(*arguments: Any, **options: Any) -> ImageDomain:
         asked.append((*arguments, *options.values()))
-        return Folder("some", [])
+        return ImageDomain("", [], name="some")
 
     known = {"office31": office, "digits": digits}
     monkeypatch.setattr(extractor, "benchmark", known.__getitem__)
@@ -278,17 +250,12 @@ def test_features_are_those_of_the_plain_network_behind_torchvisions_transforms(
 def test_features_of_one_domain_classify_another(office31: Path, tmp_path: Path) -> None:
     """Ten classes, five images each; with all of them webcam to dslr is 99.4 %."""
     chosen = sorted(path.name for path in (office31 / "webcam" / "images").iterdir())[:20:2]
-    domains = [
-        Folder(
-            domain,
-            [
-                file
-                for name in chosen
-                for file in sorted((office31 / domain / "images" / name).iterdir())[:5]
-            ],
-        )
-        for domain in ("webcam", "dslr")
-    ]
+    domains = []
+    for domain in ("webcam", "dslr"):
+        folder = office31 / domain / "images"
+        paths = [f"{c}/{f.name}" for c in chosen for f in sorted((folder / c).iterdir())[:5]]
+        labels = np.repeat(np.arange(len(chosen)), 5)
+        domains.append(ImageDomain(folder, paths, name=domain, classes=chosen, labels=labels))
     out, options = tmp_path / "f.safetensors", extractor.ExtractionOptions(batch_size=20)
     extractor.FeatureExtractor().extract(domains, out, options, Bar("silent"))
     tensors, _ = _stored(str(out))

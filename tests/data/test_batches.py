@@ -18,7 +18,7 @@ from PIL import Image
 from tests.processes import LIMIT
 from torch import Tensor
 
-from equida.data import UnreadableImage, array_domain, read_ahead
+from equida.data import ArrayDomain, Domain, UnreadableImage, array_domain, read_ahead
 from equida.data.batches import Batch, BatchStream, eval_batches
 from equida.data.transforms import Transform
 from equida.errors import InputError
@@ -27,13 +27,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SMALL = Transform("random-crop", 12, 8)
 
 
-class Images:
+class Images(Domain):
     """Twenty small images, each of one colour of its own."""
 
-    name = "toy"
-
     def __init__(self, count: int = 20, labelled: bool = True) -> None:
-        self.labels = np.arange(count) % 3 if labelled else None
+        super().__init__("toy", "abc", np.arange(count) % 3 if labelled else None)
         self.count = count
 
     def __len__(self) -> int:
@@ -43,25 +41,22 @@ class Images:
         pixels = np.random.default_rng(index).integers(0, 256, (16, 16, 3), dtype=np.uint8)
         return Image.fromarray(pixels)
 
+    def identity(self, index: int) -> str:
+        return f"sample {index}"
 
-class Table:
+    def _narrow(self, indices: NDArray[np.int64]) -> None:
+        raise AssertionError("batches choose samples by their numbers")
+
+
+class Table(ArrayDomain):
     """Rows in `views` views: value = 100 * view + index."""
 
-    name = "table"
-    labels: NDArray[np.int64] | None = None
-
     def __init__(self, count: int = 20, views: int = 1) -> None:
-        self.count, self.views, self.reads = count, views, 0
-
-    def __len__(self) -> int:
-        return self.count
+        values = np.arange(count)[:, None, None] + 100.0 * np.arange(views)[None, :, None]
+        super().__init__(values if views > 1 else values[:, 0], name="table")
 
     def __getitem__(self, index: int) -> Tensor:
         raise AssertionError("rows are read by the batch")
-
-    def rows(self, indices: Any, view: Any = 0) -> Tensor:
-        self.reads += 1
-        return torch.as_tensor(np.asarray(indices) + 100.0 * np.asarray(view))[:, None]
 
 
 def _take(stream: BatchStream, count: int) -> list[Batch]:
@@ -172,10 +167,11 @@ def test_the_share_of_a_process_in_a_small_domain_may_be_empty() -> None:
 
 
 def test_rows_are_read_by_the_batch_without_workers() -> None:
-    table = Table()
-    batches = _take(BatchStream(table, 5, workers=2), 4)
-    assert table.reads == 4
-    assert all(torch.equal(batch.x[:, 0], batch.indices.double()) for batch in batches)
+    before = threading.active_count()
+    stream = BatchStream(Table(), 5, workers=2)
+    batches = _take(stream, 4)
+    assert threading.active_count() == before
+    assert all(torch.equal(batch.x[:, 0], batch.indices.float()) for batch in batches)
     assert (batches[0].labels == -1).all()
 
 
@@ -185,7 +181,7 @@ def test_training_draws_among_the_views_and_testing_takes_the_plain_one() -> Non
     counts = torch.bincount(views.long(), minlength=3)
     assert counts.min() > 40
     (plain,) = eval_batches(Table(views=3), batch_size=64)
-    assert torch.equal(plain.x[:, 0], torch.arange(20.0).double())
+    assert torch.equal(plain.x[:, 0], torch.arange(20.0))
 
 
 @pytest.mark.parametrize("workers", [0, 2])

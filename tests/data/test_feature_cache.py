@@ -19,38 +19,23 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from equida.data.domain import ImageDomain
 from equida.data.feature_cache import Extraction, FeatureSettings, write_features
 from equida.data.feature_cache import file as cache_file
-from equida.data.transforms import TrainCrop, Transform
+from equida.data.transforms import Transform
 from equida.errors import InputError
 
+CLASSES = ("mug", "pen")
 PLAIN = Transform("centre-crop", 12, 8, square=False)
 SETTINGS = FeatureSettings("toy", "abc", 5, str(PLAIN))
 VIEWS = FeatureSettings("toy", "abc", 5, str(PLAIN), (str(Transform("random-crop", 12, 8)),) * 2, 3)
 
 
-class Folder:
-    """A stand-in for an image domain: the .png and .jpg files below a folder."""
-
-    classes = ("mug", "pen")
-    train_crop: TrainCrop = "random-crop"
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.name = root, root.name
-        self.files = sorted(root.glob("*/*"))
-        self.labels = np.array([self.classes.index(file.parent.name) for file in self.files])
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> Image.Image:
-        return Image.open(self.path(index)).convert("RGB")
-
-    def identity(self, index: int) -> str:
-        return str(self.files[index].relative_to(self.root))
-
-    def path(self, index: int) -> Path:
-        return self.files[index]
+def _folder(root: Path) -> ImageDomain:
+    """The files in class folders, images or not."""
+    paths = [file.relative_to(root).as_posix() for file in sorted(root.glob("*/*"))]
+    labels = [CLASSES.index(path.partition("/")[0]) for path in paths]
+    return ImageDomain(root, paths, name=root.name, classes=CLASSES, labels=labels)
 
 
 class Network:
@@ -105,7 +90,7 @@ def _run(
     skip: bool = False,
 ) -> tuple[Extraction, Network]:
     network = network or Network()
-    domains = [Folder(root) for root in roots]
+    domains = [_folder(root) for root in roots]
     outcome = write_features(
         out, domains, settings, network, Silent(), batch_size=4, workers=2, skip_unreadable=skip
     )
@@ -124,9 +109,10 @@ def test_the_file_holds_what_the_network_says_of_each_image(shop: Path, tmp_path
     assert outcome == Extraction(22, 22, (), True)
     assert network.batches == [4] * 6  # the last one is filled up
     tensors, described = _opened(out)
-    domain = Folder(shop)
+    domain = _folder(shop)
     images = torch.stack([PLAIN(domain[index]) for index in range(22)])
     torch.testing.assert_close(tensors["features"], Network()(images))
+    assert domain.labels is not None
     assert tensors["labels"].tolist() == domain.labels.tolist()
     assert tensors["domains"].tolist() == [0] * 22
     assert described["paths"] == [domain.identity(index) for index in range(22)]
@@ -249,7 +235,7 @@ def test_many_paths_are_a_tensor(
     _run(out, shop)
     tensors, described = _opened(out)
     paths = tensors["paths"].numpy().tobytes().decode().split("\n")
-    assert paths == [Folder(shop).identity(index) for index in range(22)]
+    assert paths == [_folder(shop).identity(index) for index in range(22)]
     assert "paths" not in described
     (shop / "mug" / "00.png").rename(shop / "mug" / "000.png")
     assert _run(out, shop)[0] == Extraction(22, 0, (), True)
@@ -436,7 +422,7 @@ import resource, sys
 from pathlib import Path
 import torch
 sys.path.insert(0, {tests!r})
-from test_feature_cache import PLAIN, Folder, Silent, _save
+from test_feature_cache import PLAIN, Silent, _folder, _save
 from equida.data.feature_cache import write_features
 from equida.data.feature_cache import FeatureSettings
 
@@ -447,7 +433,7 @@ def peak(count):
     settings = FeatureSettings("toy", "abc", 100_000, str(PLAIN))
     network = lambda images: torch.zeros(len(images), 100_000)
     out = root / "f.safetensors"
-    write_features(out, [Folder(root)], settings, network, Silent(), batch_size=8)
+    write_features(out, [_folder(root)], settings, network, Silent(), batch_size=8)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 few, many = peak(40), peak(400)

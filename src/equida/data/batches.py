@@ -12,19 +12,18 @@ import contextlib
 import hashlib
 import random
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equida.data.domain import ArrayDomain
+from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.images import UnreadableImage
 from equida.data.read_ahead import AtWork, read_ahead
 from equida.data.rows import as_table
-from equida.data.transforms import TrainCrop, Transform
+from equida.data.transforms import Transform
 from equida.errors import InputError
 from equida.torch_modes import cores
 
@@ -52,47 +51,9 @@ class Batch(NamedTuple):
     indices: Tensor
 
 
-class Samples(Protocol):
-    """What batches need of a domain."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def labels(self) -> NDArray[np.int64] | None: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> "Image.Image | Tensor": ...
-
-
-@runtime_checkable
-class RowSamples(Protocol):
-    """A domain that reads many rows at once, each in one of its views, as `ArrayDomain` does."""
-
-    @property
-    def views(self) -> int: ...
-    def rows(self, indices: Any, view: Any = 0) -> Tensor: ...
-
-
-@runtime_checkable
-class FileSamples(Protocol):
-    """A domain whose samples are image files, as those of `ImageDomain` are."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def labels(self) -> NDArray[np.int64] | None: ...
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-    @property
-    def train_crop(self) -> TrainCrop: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> "Image.Image | Tensor": ...
-    def identity(self, index: int) -> str: ...
-    def path(self, index: int) -> Path: ...
-
-
-def read_sample(domain: Samples, index: int, transform: Transform) -> "Image.Image":
+def read_sample(domain: Domain, index: int, transform: Transform) -> "Image.Image":
     """The image at `index`, at reduced scale where the transform asks for it."""
-    if isinstance(domain, FileSamples):
+    if isinstance(domain, ImageDomain):
         reduced = transform.open_reduced(domain.path(index))
         if reduced is not None:
             return reduced
@@ -115,8 +76,8 @@ def derived_seed(*parts: int | str) -> int:
 class BatchStream(Iterator[Batch]):
     """Shuffled batches of a domain without end; the incomplete batch of each pass is dropped.
 
-    A domain that is smaller than a batch is gone through several times for each: no sample is in a
-    batch more than once more often than another.
+    A domain that is smaller than a batch is gone through several times for each batch; how often
+    two samples are in it differs by one at most.
 
     Batch number n is always the same: `BatchStream(..., start=n)` continues where a stream that
     gave n batches stopped. The attribute `step` is the number of the next batch.
@@ -141,7 +102,7 @@ class BatchStream(Iterator[Batch]):
 
     def __init__(
         self,
-        domain: Samples,
+        domain: Domain,
         batch_size: int,
         transform: AnyTransform | None = None,
         seed: int = 0,
@@ -175,12 +136,11 @@ class BatchStream(Iterator[Batch]):
 
 
 def eval_batches(
-    domain: Samples,
+    domain: Domain,
     transform: AnyTransform | None = None,
     batch_size: int = 64,
     *,
     workers: int = 0,
-    pin_memory: bool = False,
 ) -> Iterator[Batch]:
     """Every sample of a domain once, in order; the last batch may be smaller.
 
@@ -189,13 +149,12 @@ def eval_batches(
         transform: as for `BatchStream`.
         batch_size: samples of a batch.
         workers: threads that read ahead.
-        pin_memory: as for `BatchStream`.
     """
     everything = torch.arange(len(domain))
     # An empty domain has no batches, but split would make an empty one.
     parts = everything.split(batch_size) if len(everything) else ()
     draws = (_Draws(-1, samples) for samples in parts)
-    return _batches(domain, transform, 0, draws, workers, pin_memory)
+    return _batches(domain, transform, 0, draws, workers)
 
 
 class _Draws(NamedTuple):
@@ -255,16 +214,16 @@ class _Plan:
 
 
 def _batches(
-    domain: Samples,
+    domain: Domain,
     transform: AnyTransform | None,
     seed: int,
     draws: Iterator[_Draws],
     workers: int,
-    pin_memory: bool,
+    pin_memory: bool = False,
 ) -> Iterator[Batch]:
     pin_memory = pin_memory and torch.cuda.is_available()
     reader = _Reader(domain, transform, seed)
-    rows = _RowReader(domain, seed) if isinstance(domain, RowSamples) else None
+    rows = _RowReader(domain, seed) if isinstance(domain, ArrayDomain) else None
     read: Callable[[_Draws], Batch] = rows.read if rows else reader.read
     if pin_memory:
         read = _pinned(read)
@@ -296,11 +255,10 @@ def _pinned(read: Callable[["_Draws"], Batch]) -> Callable[["_Draws"], Batch]:
 class _RowReader:
     """Reads batches of rows. It must be fast: a training step on rows takes two milliseconds."""
 
-    def __init__(self, domain: Any, seed: int) -> None:
+    def __init__(self, domain: ArrayDomain, seed: int) -> None:
         self.domain, self.seed, self.views = domain, seed, domain.views
         self.labels = _labels(domain)
-        one_view = isinstance(domain, ArrayDomain) and self.views == 1
-        self.table = as_table(domain.values) if one_view else None
+        self.table = as_table(domain.values) if self.views == 1 else None
 
     def read(self, draws: _Draws) -> Batch:
         samples = draws.samples
@@ -318,7 +276,7 @@ class _RowReader:
 class _Reader:
     """Reads batches of images, in the calling thread or in several others."""
 
-    def __init__(self, domain: Samples, transform: AnyTransform | None, seed: int) -> None:
+    def __init__(self, domain: Domain, transform: AnyTransform | None, seed: int) -> None:
         self.domain, self.transform, self.seed = domain, transform, seed
         self.labels = _labels(domain)
         self.at_work = AtWork()
@@ -338,11 +296,12 @@ class _Reader:
         return torch.stack([self._sample(*pair) for pair in pairs])
 
     def _pixels(self, index: int, seed: int) -> Tensor:
-        transform = self.transform
+        domain, transform = self.domain, self.transform
         assert isinstance(transform, Transform)
         generator = torch.Generator().manual_seed(seed) if transform.random else None
-        with self.at_work.reading(_file_of(self.domain, index)):
-            return transform.pixels(read_sample(self.domain, index, transform), generator)
+        file = domain.path(index) if isinstance(domain, ImageDomain) else domain.identity(index)
+        with self.at_work.reading(file):
+            return transform.pixels(read_sample(domain, index, transform), generator)
 
     def _sample(self, index: int, seed: int) -> Tensor:
         sample = self.domain[index]
@@ -354,11 +313,7 @@ class _Reader:
             return self.transform(sample)
 
 
-def _file_of(domain: Samples, index: int) -> str:
-    return str(domain.path(index)) if isinstance(domain, FileSamples) else f"sample {index}"
-
-
-def _labels(domain: Samples) -> Tensor:
+def _labels(domain: Domain) -> Tensor:
     known = domain.labels
     return torch.full((len(domain),), -1) if known is None else torch.from_numpy(known)
 

@@ -1,6 +1,5 @@
 """Features of images: a frozen backbone run once over every image of some domains."""
 
-import json
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -13,10 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equida.data import Benchmark, Domain, benchmark, load_domain, open_domain
-from equida.data.batches import FileSamples, Samples
+from equida.data import (
+    ArrayDomain,
+    Benchmark,
+    Domain,
+    ImageDomain,
+    benchmark,
+    feature_domain,
+    feature_domains,
+    load_domain,
+    open_domain,
+)
 from equida.data.discover import is_benchmark
-from equida.data.domain import ArrayDomain
 from equida.data.feature_cache import (
     Dtype,
     Engine,
@@ -30,6 +37,7 @@ from equida.data.feature_cache import (
 )
 from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.open import find_data
+from equida.data.rows import open_safetensors
 from equida.data.transforms import Transform, feature_transform, train_transform
 from equida.data.walk import FolderTree
 from equida.errors import InputError
@@ -105,7 +113,7 @@ class FeatureExtractor:
 
     def extract(
         self,
-        domains: Sequence[FileSamples],
+        domains: Sequence[ImageDomain],
         out: Path,
         options: ExtractionOptions,
         meter: Meter,
@@ -162,7 +170,7 @@ class FeatureExtractor:
         return backbone
 
     def _recorded_settings(
-        self, out: Path, domains: Sequence[FileSamples], options: ExtractionOptions
+        self, out: Path, domains: Sequence[ImageDomain], options: ExtractionOptions
     ) -> FeatureSettings | None:
         """What an existing file says it was made with, if that was the same network.
 
@@ -183,7 +191,7 @@ class FeatureExtractor:
         return _settings(name, sha256, shape, domains, options)
 
     def settings(
-        self, domains: Sequence[FileSamples], options: ExtractionOptions
+        self, domains: Sequence[ImageDomain], options: ExtractionOptions
     ) -> FeatureSettings:
         """What the features depend on; loads the network."""
         made = self.backbone
@@ -205,7 +213,7 @@ def _settings(
     name: str,
     sha256: str,
     shape: _Shape,
-    domains: Sequence[FileSamples],
+    domains: Sequence[ImageDomain],
     options: ExtractionOptions,
 ) -> FeatureSettings:
     mean, std, size = shape.mean, shape.std, shape.size
@@ -225,7 +233,7 @@ def _settings(
 
 def image_domains(
     images: str, data: Path | FolderTree | None = None, only: Sequence[str] = ()
-) -> list[FileSamples]:
+) -> list[ImageDomain]:
     """The domains of a data set, or the one that a path leads to.
 
     Args:
@@ -248,7 +256,7 @@ def image_domains(
 
 def data_set_images(
     chosen: Benchmark, data: Path | FolderTree, only: Sequence[str] = ()
-) -> list[FileSamples]:
+) -> list[ImageDomain]:
     """The images of a data set: by domain, and those that domains are judged by after them.
 
     Args:
@@ -263,9 +271,9 @@ def data_set_images(
     return domains + [image_files(load_domain(chosen, key, place, test=True)) for key in judged]
 
 
-def image_files(domain: Samples) -> FileSamples:
+def image_files(domain: Domain) -> ImageDomain:
     """The domain, if its samples are image files."""
-    if not isinstance(domain, FileSamples):
+    if not isinstance(domain, ImageDomain):
         raise InputError(f"{domain.name} holds rows; features are computed from image files")
     return domain
 
@@ -341,7 +349,7 @@ class Features:
 
 
 def extract(
-    domains: Sequence[FileSamples],
+    domains: Sequence[ImageDomain],
     extractor: FeatureExtractor,
     options: ExtractionOptions,
     meter: Meter,
@@ -371,26 +379,19 @@ def read_features(
     path: Path, unreadable: tuple[tuple[str, str], ...] = (), *, file: Path | None = None
 ) -> Features:
     """The content of a feature file that `FeatureExtractor.extract` wrote."""
-    from safetensors import safe_open
-
-    from equida.data import feature_domain, feature_domains
-
-    with safe_open(path, framework="np") as stored:
-        x, labels = stored.get_tensor("features"), stored.get_tensor("labels")
-        owners = stored.get_tensor("domains")
-        header = json.loads(stored.metadata()["equida"])
-    names = feature_domains(path)
-    paths = np.empty(len(x), object)
-    for number, name in enumerate(names):
-        rows = np.flatnonzero(owners == number)
-        found = feature_domain(path, domain=name)
-        paths[rows] = [found.identity(index) for index in range(len(rows))]
+    found = [feature_domain(path, domain=name) for name in feature_domains(path)]
+    labels = [
+        np.full(len(domain), -1) if domain.labels is None else domain.labels for domain in found
+    ]
+    known = any(domain.labels is not None for domain in found)
+    with open_safetensors(path) as stored:
+        x = stored.get_tensor("features")  # its rows are in the order of the domains
     return Features(
         x,
-        None if (labels == -1).all() else labels,
-        tuple(header.get("classes", ())),
-        tuple(paths.tolist()),
-        np.array(names)[owners],
+        np.concatenate(labels) if known else None,
+        found[0].classes,
+        tuple(domain.identity(index) for domain in found for index in range(len(domain))),
+        np.repeat([domain.name for domain in found], [len(domain) for domain in found]),
         feature_origin(path),
         unreadable,
         file,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from equida.data.batches import FileSamples
+from equida.data.domain import ImageDomain
 from equida.data.feature_cache import FeatureStore
 from equida.data.feature_file import SUFFIXES, FeatureOrigin, feature_origin
 from equida.data.folders import unlabelled_folder
@@ -130,7 +130,7 @@ def write_task_features(
 
 def extract_shared(
     extractor: FeatureExtractor,
-    images: Sequence[FileSamples],
+    images: Sequence[ImageDomain],
     file: Path,
     options: ExtractionOptions,
     remarks: Remarks,

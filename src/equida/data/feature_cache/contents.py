@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equida.data.batches import FileSamples
+from equida.data.domain import ImageDomain
 from equida.data.feature_cache.file import RowFacts
 from equida.data.read_ahead import AtWork, read_ahead
 from equida.files import write_atomic, write_errors
@@ -48,7 +48,7 @@ class Contents:
         self,
         path: Path,
         folder: Path,
-        domains: Sequence[FileSamples],
+        domains: Sequence[ImageDomain],
         workers: int,
         meter: Meter,
     ) -> None:
@@ -89,7 +89,7 @@ class Contents:
         """The number of the domain that image `number` belongs to."""
         return int(np.searchsorted(self._ends, number, side="right"))
 
-    def sample(self, number: int) -> tuple[FileSamples, int]:
+    def sample(self, number: int) -> tuple[ImageDomain, int]:
         """The domain of image `number`, and the image's position in it."""
         owner = self.owner(number)
         return self.domains[owner], number - int(self._ends[owner]) + len(self.domains[owner])
