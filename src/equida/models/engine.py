@@ -20,7 +20,7 @@ from equida.data.feature_cache import Engine
 from equida.errors import InputError
 from equida.files import temporary_folder
 from equida.models.backbone import Backbone
-from equida.models.foreign import OnnxNetwork, import_onnxruntime
+from equida.models.foreign import OnnxNetwork, onnx_session, onnxruntime_name
 from equida.models.fuse_batchnorm import fuse_norms
 from equida.models.weights import first_line
 
@@ -59,13 +59,13 @@ def engine_here(wanted: Engine = "auto", backbone: str = "") -> str:
                 f"--engine is torch, but backbone {backbone} is an ONNX file, which only"
                 " onnxruntime can run; leave --engine out"
             )
-        return f"onnxruntime {import_onnxruntime().__version__}"
+        return onnxruntime_name()
     if wanted == "torch" or (wanted == "auto" and torch.cuda.is_available()):
         return torch_here
     try:
         if importlib.util.find_spec("onnx") is None:
             raise InputError("exporting a network needs onnx: pip install 'equida[export]'")
-        return f"onnxruntime {import_onnxruntime().__version__}"
+        return onnxruntime_name()
     except InputError as error:
         if wanted == "onnxruntime":
             raise InputError(f"{error}, or use --engine torch") from None
@@ -86,7 +86,7 @@ def start_engine(
     """
     name = engine_here(wanted, backbone.name)
     if isinstance(backbone.module, OnnxNetwork):
-        return _Plain(name, backbone.module)
+        return backbone.module
     if name.startswith("torch"):
         return TorchEngine(backbone)
     problem = ""
@@ -137,19 +137,11 @@ class OnnxRuntimeEngine:
     """
 
     def __init__(self, module: nn.Module, images: Tensor) -> None:
-        runtime = import_onnxruntime()
-        self.name = f"onnxruntime {runtime.__version__}"
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        options.log_severity_level = 3
-        # Threads that spin while they wait would take the cores from those that decode images.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self.name = onnxruntime_name()
         with temporary_folder() as folder:
-            path = str(folder / "network.onnx")
-            _export(module, images[:1].repeat(2, 1, 1, 1).contiguous(), path)
-            self._session = runtime.InferenceSession(
-                path, options, providers=["CPUExecutionProvider"]
-            )
+            path = folder / "network.onnx"
+            _export(module, images[:1].repeat(2, 1, 1, 1).contiguous(), str(path))
+            self._session = onnx_session(path)
 
     def __call__(self, images: Tensor) -> Tensor:
         parts = [self._run(part) for part in images.split(IMAGES_AT_ONCE)]
@@ -158,17 +150,6 @@ class OnnxRuntimeEngine:
     def _run(self, images: Tensor) -> Tensor:
         (features,) = self._session.run(None, {"images": images.contiguous().numpy()})
         return torch.from_numpy(features)
-
-
-class _Plain:
-    """A module that is an engine itself."""
-
-    def __init__(self, name: str, module: nn.Module) -> None:
-        self.name, self._module = name, module
-
-    def __call__(self, images: Tensor) -> Tensor:
-        features: Tensor = self._module(images)
-        return features
 
 
 def _export(module: nn.Module, example: Tensor, path: str) -> None:

@@ -84,6 +84,22 @@ def import_onnxruntime() -> Any:
     return onnxruntime
 
 
+def onnxruntime_name() -> str:
+    """ONNX Runtime with its version, as feature files record it."""
+    return f"onnxruntime {import_onnxruntime().__version__}"
+
+
+def onnx_session(path: Path) -> Any:
+    """The network in an ONNX file, to be run on the CPU with as many threads as PyTorch has."""
+    runtime = import_onnxruntime()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = 3
+    # Threads that spin while they wait would take the cores from those that decode images.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
 class OnnxNetwork(nn.Module):
     """A network in an ONNX file, computed by onnxruntime on the CPU; it cannot be trained.
 
@@ -94,14 +110,9 @@ class OnnxNetwork(nn.Module):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        onnxruntime = import_onnxruntime()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        options.log_severity_level = 3
+        self.name = onnxruntime_name()
         try:
-            self.session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
-            )
+            self.session = onnx_session(path)
         except Exception as error:  # onnxruntime raises types of its own
             reason = first_line(error)
             raise InputError(f"backbone {path}: not an ONNX network ({reason})") from None
@@ -209,7 +220,7 @@ def reach_hub(name: str) -> None:
             get_hf_file_metadata(hf_hub_url(name, "config.json"))
         except Exception as error:
             raise InputError(
-                f"{name!r} is no folder here, and the hub (huggingface.co) does not give it"
+                f"{name!r} is not a folder here, and the hub (huggingface.co) does not give it"
                 f" ({first_line(error)}); give a folder, or connect once"
             ) from None
 

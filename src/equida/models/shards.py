@@ -1,8 +1,7 @@
 """Features of images by many processes: those of a Dask cluster, or some of this machine.
 
 The images are cut into shards of whole batches, the same batches that one process would compute, so
-that the features are the same too. A process that dies costs the shard that it was at, which
-another one computes.
+that the features are the same too. If a process dies, another one computes its shard.
 """
 
 import contextlib
@@ -146,8 +145,8 @@ def compute_shard(shard: Shard) -> ComputedShard:
     plugins.grant(shard.code)
     with ONE_AT_A_TIME:
         _check_files(shard)
-        network = _network(shard.backbone, shard.weights)
-        found = network.extractor.backbone.weights_sha256
+        extractor, remarks = _network(shard.backbone, shard.weights)
+        found = extractor.backbone.weights_sha256
         if found != shard.settings.weights_sha256:
             raise InputError(
                 f"{socket.gethostname()} has other weights of {shard.backbone} (SHA-256"
@@ -157,10 +156,10 @@ def compute_shard(shard: Shard) -> ComputedShard:
         engine = shard.options.engine
         at_work = FeatureBatches(
             shard.settings,
-            functools.partial(network.extractor.features, engine=engine),
+            functools.partial(extractor.features, engine=engine),
             shard.options.batch_size,
             shard.options.workers,
-            functools.partial(network.extractor.engine_name, engine),
+            functools.partial(extractor.engine_name, engine),
         )
         skip = shard.options.skip_unreadable
         made = [
@@ -168,7 +167,7 @@ def compute_shard(shard: Shard) -> ComputedShard:
             for images in shard.batches
             for batch in at_work.of(images, range(len(images)), skip_unreadable=skip)
         ]
-        return ComputedShard(made, tuple(network.remarks))
+        return ComputedShard(made, tuple(remarks))
 
 
 def _check_files(shard: Shard) -> None:
@@ -188,17 +187,11 @@ def _check_files(shard: Shard) -> None:
                 )
 
 
-@dataclass(frozen=True)
-class _Network:
-    extractor: FeatureExtractor
-    remarks: list[str]
-
-
 @functools.lru_cache(maxsize=1)
-def _network(backbone: str, weights: Path | None) -> _Network:
-    """The network, loaded once in a process."""
+def _network(backbone: str, weights: Path | None) -> tuple[FeatureExtractor, list[str]]:
+    """The network, loaded once in a process, and what it has to say."""
     remarks: list[str] = []
-    return _Network(FeatureExtractor(backbone, weights, remarks.append), remarks)
+    return FeatureExtractor(backbone, weights, remarks.append), remarks
 
 
 def _on_cluster(cluster: str, cut: Callable[[int], list[Shard]]) -> Iterator[ComputedShard]:
@@ -206,7 +199,7 @@ def _on_cluster(cluster: str, cut: Callable[[int], list[Shard]]) -> Iterator[Com
         from distributed import CancelledError, KilledWorker, TimeoutError, wait
         from distributed.comm.core import CommClosedError
 
-        again = "; the same command again goes on from what was computed"
+        again = "; the same command again continues from what was computed"
         left: Any = client.map(
             compute_shard, cut(len(client.scheduler_info()["workers"])), pure=False
         )
@@ -235,7 +228,7 @@ def _on_cluster(cluster: str, cut: Callable[[int], list[Shard]]) -> Iterator[Com
 def _deadly(what: str) -> str:
     return (
         f"{what} keep dying of the same images; most often that is a lack of memory: use a smaller"
-        " --batch-size. The same command again goes on from what was computed"
+        " --batch-size. The same command again continues from what was computed"
     )
 
 
