@@ -87,7 +87,7 @@ def adapt(
     """Adapt a classifier from labelled source data to unlabelled target data.
 
     The run is written into a folder. The same call again finds it finished and returns it; a call
-    that was interrupted continues where it was.
+    that was interrupted continues where it stopped.
 
     Args:
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
@@ -323,7 +323,7 @@ def bench(
 ) -> Table:
     """Run every method on every task and return the table, with the paper's numbers beside.
 
-    The same call again continues where it was: finished runs are not repeated. In a script, the
+    The same call again continues where it stopped: finished runs are not repeated. In a script, the
     call belongs below `if __name__ == "__main__":`, as it starts processes.
 
     Args:
@@ -433,7 +433,8 @@ def compare(
 
     Features of images are computed once. Accuracies are there only if the target has labels; a note
     says which method the scores would pick without them. The same call again continues where it
-    was. In a script, the call belongs below `if __name__ == "__main__":`, as it starts processes.
+    stopped. In a script, the call belongs below `if __name__ == "__main__":`, as it starts
+    processes.
 
     Args:
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
@@ -527,9 +528,9 @@ def tune(
     """Search for the hyper-parameters, and the method, that a label-free validator prefers.
 
     The default setting is tried first. Features of images are computed once. Target labels are not
-    read unless `oracle` asks for it. The same call again continues where it was; with more `trials`
-    it goes further. In a script, the call belongs below `if __name__ == "__main__":`, as it starts
-    processes.
+    read unless `oracle` asks for it. The same call again continues where it stopped; with more
+    `trials` it goes further. In a script, the call belongs below `if __name__ == "__main__":`, as
+    it starts processes.
 
     Args:
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of

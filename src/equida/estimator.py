@@ -280,7 +280,7 @@ class EquidaClassifier(
         return float(super().score(X, y, sample_weight))
 
     def _warn_of_placeholders(self, y: ArrayLike, why: str) -> None:
-        """Warn that labels of target rows may be counted; refuse those that are no class."""
+        """Warn that labels of target rows may be counted; refuse those that are not classes."""
         known = set(self.classes_.tolist())
         for label in np.asarray(y).tolist():
             if label not in known:
@@ -306,7 +306,7 @@ class EquidaClassifier(
 
         Args:
             X: rows of one domain.
-            y: their labels, where they are known; a label that is no class counts as unknown.
+            y: their labels, where they are known; a label that is not a class counts as unknown.
         """
         features, logits = self._forward(X)
         rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))

@@ -114,19 +114,21 @@ def load_object(kind: str, name: str) -> Any:
             f"{kind} {name!r} is not understood; expected package.module:name, such as"
             " my_module:Mine for Mine in my_module.py"
         )
-    found: Any = import_module(kind, name, module)
-    for part in attribute.split("."):
-        found = getattr(found, part, None)
-        if found is None:
-            raise InputError(_no_attribute(kind, name, module, attribute))
+    found = _attribute(import_module(kind, name, module), attribute)
+    if found is None:
+        raise InputError(_no_attribute(kind, name, module, attribute))
     return found
 
 
 def imported(name: str) -> Any:
     """The object that `package.module:attribute` names where the module is imported; or None."""
     module, _, attribute = name.partition(":")
-    found: Any = sys.modules.get(module)
-    for part in attribute.split("."):
+    return _attribute(sys.modules.get(module), attribute)
+
+
+def _attribute(found: Any, path: str) -> Any:
+    """What an object has under a name with dots in it; None where it has nothing."""
+    for part in filter(None, path.split(".")):
         found = getattr(found, part, None)
     return found
 
@@ -326,11 +328,9 @@ def load_offer(kind: str, offer: Offer) -> Any:
             f" {' or '.join(entry.value for entry in offer.entries)}"
         )
     (entry,) = offer.entries
-    found: Any = import_module(kind, said, entry.module)
-    for part in filter(None, entry.attr.split(".")):
-        found = getattr(found, part, None)
-        if found is None:
-            raise InputError(f"{kind} {said!r}: {entry.module!r} has no {entry.attr!r}")
+    found = _attribute(import_module(kind, said, entry.module), entry.attr)
+    if found is None:
+        raise InputError(f"{kind} {said!r}: {entry.module!r} has no {entry.attr!r}")
     return found
 
 

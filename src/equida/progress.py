@@ -1,4 +1,4 @@
-"""Showing how work goes on: a bar in a terminal, a live line in a notebook, lines in a log file.
+"""Showing progress: a bar in a terminal, a live line in a notebook, lines in a log file.
 
 Everything here goes to standard error (or into the notebook's cell), so that standard output holds
 results only.
@@ -232,7 +232,7 @@ class _TerminalView:
 
 
 class LiveHtml:
-    """HTML in a notebook's cell that is replaced as the work goes on; it needs no widgets."""
+    """HTML in a notebook's cell that is replaced as the work proceeds; it needs no widgets."""
 
     def __init__(self, text: str) -> None:
         from IPython.display import HTML, display

@@ -33,9 +33,9 @@ class LabelFreeScorer(BaseEstimator):
     """A callable `scorer(estimator, X, y=None, sample_domain=None)`, as scikit-learn wants it.
 
     Where `sample_domain` says that target rows are among X, the predictions for them are scored,
-    with those for the source rows where the validator needs these. Otherwise it is the target that
-    the model was fitted with which counts: an `EquidaClassifier` has recorded the score of its
-    predictions. Labels of target rows are never read.
+    with those for the source rows where the validator needs these. Otherwise the target that the
+    model was fitted with counts: an `EquidaClassifier` has recorded the score of its predictions.
+    Labels of target rows are never read.
 
     scikit-learn passes `sample_domain` to a scorer where metadata routing is enabled.
 
@@ -70,7 +70,7 @@ class LabelFreeScorer(BaseEstimator):
         known, unknown = np.flatnonzero(source), np.flatnonzero(~source)
         if validator.name == "source_accuracy" and y is not None:
             # Held-out rows of the source say more than those that the model has learned.
-            return float(_accuracy(estimator, X, y, sample_domain))
+            return _accuracy(estimator, X, y, None if sample_domain is None else known)
         if not len(unknown):
             return _recorded(estimator, validator.name)
         target = _predictions(estimator, _safe_indexing(X, unknown), None)
@@ -177,10 +177,11 @@ def _recorded(estimator: Any, name: str) -> float:
     return float(figures[name])
 
 
-def _accuracy(estimator: Any, X: ArrayLike, y: ArrayLike, sample_domain: ArrayLike | None) -> float:
-    if sample_domain is None:
+def _accuracy(
+    estimator: Any, X: ArrayLike, y: ArrayLike, source: NDArray[np.int64] | None
+) -> float:
+    if source is None:
         return float(estimator.score(X, y))
-    source = np.flatnonzero(source_rows(sample_domain, _num_samples(X)))
     if not len(source):
         raise InputError("scorer 'source_accuracy' has no source rows; use SourceFold to fold them")
     predicted = np.asarray(estimator.predict(_safe_indexing(X, source)))

@@ -52,7 +52,7 @@ def _load_compiled(folder: str) -> None:
     if library is None or library.origin is None:
         return
     try:
-        # A second load of a library that is already there is no work.
+        # Loading a library a second time does nothing.
         torch.ops.load_library(library.origin)
     except OSError:
         return

@@ -17,7 +17,7 @@ from equida.data.dataset_toml import METRICS, NAME, DatasetFile, read_dataset_fi
 from equida.data.domain import Domain
 from equida.data.feature_file import SUFFIXES, feature_domains
 from equida.data.images import is_image_name
-from equida.data.open import LIST_SUFFIXES, open_own
+from equida.data.open import LIST_SUFFIXES, find_data, open_own
 from equida.data.own import OwnBenchmark, OwnDomain
 from equida.data.walk import FolderTree, existing
 from equida.errors import InputError
@@ -31,14 +31,11 @@ def find_benchmark(path: str | Path | FolderTree) -> Benchmark:
     Raises:
         InputError: there are fewer than two labelled domains, or they are not understood.
     """
-    place = path if isinstance(path, FolderTree) else existing(path).absolute()
-    if isinstance(place, Path) and place.is_dir():
-        place = FolderTree(place)
+    place = find_data(path)
     told = _told(place)
     if told is not None and not isinstance(place, FolderTree):
-        folder = existing(told.folder).absolute()
-        place = FolderTree(folder) if folder.is_dir() else folder
-    root = place.path if isinstance(place, FolderTree) else place
+        place = find_data(told.folder)
+    root = place.path if isinstance(place, FolderTree) else place.absolute()
     named = _named_domains(told, place) if told and told.domains else _found_domains(place)
     opened = {domain.key: open_own(domain, place) for domain in named}
     for domain in named:

@@ -171,18 +171,23 @@ def write(
             file.write(tensor.data)
 
 
+def _first_bytes(path: Path) -> bytes:
+    """The header of a .safetensors file, with its length before it."""
+    with path.open("rb") as file:
+        size = file.read(8)
+        length = int.from_bytes(size, "little")
+        if length > MAX_HEADER_BYTES:
+            raise ValueError(f"{path} has no header of safetensors")
+        return size + file.read(length)
+
+
 class Existing:
     """A feature file from an earlier call, whose features can be used again."""
 
     def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            size = file.read(8)
-            if int.from_bytes(size, "little") > MAX_HEADER_BYTES:
-                raise ValueError(f"{path} has no header of safetensors")
-            self.first = size + file.read(int.from_bytes(size, "little"))
-        entries = json.loads(self.first[8:])
-        self.metadata: dict[str, Any] = json.loads(entries["__metadata__"]["equida"])
-        self.path, self._entries = path, entries
+        self.path, self.first = path, _first_bytes(path)
+        self._entries = json.loads(self.first[8:])
+        self.metadata: dict[str, Any] = json.loads(self._entries["__metadata__"]["equida"])
         self.content = np.array(self._map("content"))
         self.row_shape: tuple[int, ...] = self._map("features").shape[1:]
 
@@ -198,12 +203,8 @@ class Existing:
     def is_ours(path: Path) -> bool:
         """Whether equida wrote the file, also where it is not whole."""
         try:
-            with path.open("rb") as file:
-                size = int.from_bytes(file.read(8), "little")
-                if size > MAX_HEADER_BYTES:
-                    return False
-                described = json.loads(file.read(size))["__metadata__"]["equida"]
-            return "format" in json.loads(described)
+            entries = json.loads(_first_bytes(path)[8:])
+            return "format" in json.loads(entries["__metadata__"]["equida"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return False
 

@@ -122,7 +122,7 @@ class Journal:
 def work_folder(path: Path) -> Iterator[Path]:
     """The folder FILE.part, locked against other processes and removed when all went well.
 
-    After a kill, an interruption or an error it stays, so that the next call can go on from it,
+    After a kill, an interruption or an error it stays, so that the next call can continue from it,
     unless nothing was computed.
     """
     with part_folder(path) as folder:

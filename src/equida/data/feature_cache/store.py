@@ -2,7 +2,7 @@
 
 Each call that computes features leaves them in one file that is never changed: so processes need no
 lock to read, and the least recently used files can be removed when all are together too large. The
-store is a help and never a need: whatever goes wrong with it, features are computed instead.
+store only saves time: whatever goes wrong with it, features are computed instead.
 """
 
 import contextlib
