@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import equida
+from equida.files import json_has
 
 PATIENCE = 120.0
 Workers = list["subprocess.Popen[bytes]"]
@@ -43,7 +44,7 @@ def two_workers(folder: Path) -> Iterator[tuple[str, Workers]]:
 
     try:
         start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        _wait_for(contact.exists, started)
+        _wait_for(lambda: json_has(contact, "address"), started)
         flags = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
         workers = [start("worker", *flags) for _ in range(2)]
         address = json.loads(contact.read_text())["address"]
