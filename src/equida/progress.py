@@ -50,7 +50,7 @@ def say(text: str) -> None:
 
 
 def safe_console(**settings: Any) -> "Console":
-    """A console of rich that shows names as they are: their control characters as escape sequences.
+    """A console of rich that shows names as they are, and control characters as escape sequences.
 
     Args:
         settings: those of `rich.console.Console`.
@@ -62,7 +62,7 @@ def safe_console(**settings: Any) -> "Console":
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(safe_text(text), **options)
 
-    return SafeConsole(**settings)
+    return SafeConsole(emoji=False, **settings)
 
 
 def safe_text(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from equida.cli._print import print_lines
 from equida.errors import InputError
 
 
@@ -67,7 +68,7 @@ def run(arguments: Arguments) -> int:
     print_paper(study, console if console.is_terminal else Console(width=160))
     figures = [file for item in study.items for file in item.figures]
     files = ", ".join(["paper.md", "paper.json", *figures])
-    console.print(f"written to {arguments.out}{os.sep}: {files}", soft_wrap=True, markup=False)
+    print_lines(f"written to {arguments.out}{os.sep}: {files}")
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from equida.cli._print import print_lines
 from equida.errors import InputError
 from equida.files import json_has, refuse_to_replace, write_errors
 from equida.paper.plotting import require_matplotlib
@@ -49,10 +50,8 @@ def run(arguments: Arguments) -> int:
         bar.update(note="figures")
         study = replace(study, figures=_draw(study, folder))
     write_record(study, folder / RECORD)
-    console = Console()
-    print_theory(study, console)
-    files = ", ".join([*study.figures, RECORD])
-    console.print(f"Written to {folder}{os.sep}: {files}", soft_wrap=True, highlight=False)
+    print_theory(study, Console())
+    print_lines(f"Written to {folder}{os.sep}: {', '.join([*study.figures, RECORD])}")
     return 0 if study.as_documented else 1
 
 
