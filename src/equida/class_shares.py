@@ -19,7 +19,7 @@ TOLERANCE = 0.01
 
 
 def is_shares(text: Any) -> bool:
-    """Whether a value is the one text that class shares become."""
+    """Whether a value is class shares in the form that `shares_text` gives them."""
     return isinstance(text, str) and text[:1] in ("[", "{")
 
 

@@ -251,12 +251,11 @@ def refuse_to_replace(paths: Iterable[Path], ours: Callable[[], bool]) -> None:
         InputError: something else is there.
     """
     for path in paths:
-        if not os.path.lexists(path):
+        if not os.path.exists(path):
             continue
-        problem = "" if os.path.islink(path) and not os.path.exists(path) else irregular(path)
-        if problem:
+        if problem := irregular(path):
             raise InputError(f"cannot write {path}: it is {problem}; choose another --out")
-        if os.path.exists(path) and os.path.getsize(path) and not ours():
+        if os.path.getsize(path) and not ours():
             raise InputError(
                 f"{path} is there already and was not written by equida; choose another --out, or"
                 " move it away"

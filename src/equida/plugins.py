@@ -344,7 +344,7 @@ def sound_offers(kind: str, group: str) -> Iterator[tuple[str, Any]]:
 
 
 def short_name(name: str) -> str:
-    """What stands for a name beside others: `Mine` for `package.module:Mine`."""
+    """The short form of a name, for tables: `Mine` for `package.module:Mine`."""
     return name.rpartition(":")[2]
 
 

@@ -14,11 +14,6 @@ import torch
 
 from equida.errors import InputError
 
-SCHEMAS = {
-    "nms": "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "qnms": "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-}
-
 # The declarations live as long as this object.
 _declared = torch.library.Library("torchvision", "FRAGMENT")
 
@@ -37,9 +32,9 @@ def ensure_operators() -> bool:
     if spec is None or not spec.submodule_search_locations:
         raise InputError("torchvision is not installed: pip install 'equida[vision]'")
     _load_compiled(spec.submodule_search_locations[0])
-    for name, schema in SCHEMAS.items():
+    for name in ("nms", "qnms"):
         if not hasattr(torch.ops.torchvision, name):
-            _declared.define(schema)
+            _declared.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     return torch._C._dispatch_has_kernel_for_dispatch_key("torchvision::nms", "CPU")
 
 

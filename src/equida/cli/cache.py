@@ -1,4 +1,4 @@
-"""`equida cache`: the features that commands share, and how to be rid of them."""
+"""`equida cache`: the features that commands share, and how to get rid of them."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ class Arguments:
     """Show or clear the store of features that adapt, compare and bench share.
 
     It is in EQUIDA_CACHE, or where this system keeps caches, and holds at most EQUIDA_CACHE_SIZE (5
-    GB by default); what was not used for the longest time goes first. It can be removed at any
-    time: features are computed again where they are needed.
+    GB by default); what has not been used for the longest time is removed first. It can be cleared
+    at any time: features are computed again where they are needed.
     """
 
     clear: bool = False

@@ -115,7 +115,7 @@ class FeatureStore:
         )
 
     def clear(self) -> int:
-        """Remove everything; returns how many bytes that were."""
+        """Remove everything, and return how many bytes it took."""
         freed = 0
         for file, status in self._listed():
             with contextlib.suppress(OSError):
