@@ -21,7 +21,7 @@ from equida.evaluation.figures import FIGURES, Figure
 from equida.methods import STANDARD
 from equida.runs.entry import Entry
 from equida.runs.formats import FORMATS, as_json, beside, escape, html, latex, markdown, ours
-from equida.runs.table import Cell, Printed, PrintedRow, Table, make_table
+from equida.runs.table import Cell, Column, Printed, PrintedRow, Table, make_table
 from equida.runs.terminal import print_table, rich_table
 from equida.runs.variant import Variant
 
@@ -40,7 +40,7 @@ class Published:
         cells = {task: Printed(95.0) for task in TASKS} | {"Avg": Printed(90.0)}
         return PrintedRow("NSM*", cells | {"A2W": Printed(95.0, rank=1)})
 
-    def notes(self, variants: Sequence[Variant], columns: Sequence[str]) -> list[str]:
+    def notes(self, variants: Sequence[Variant]) -> list[str]:
         return [f"Published: {len(variants)} row."]
 
 
@@ -70,15 +70,19 @@ def table() -> Table:
     return office(made, (0, 1), measures=True, reference=Published())
 
 
+def column(table: Table, key: str) -> Column:
+    return next(column for column in table.columns if column.key == key)
+
+
 def shown(table: Table, title: str, key: str) -> str:
     row = next(row for row in table.rows if row.title == title)
-    return ours(row.cells[key], table.column(key), len(table.seeds))
+    return ours(row.cells[key], column(table, key), len(table.seeds))
 
 
 def test_published_rows_come_first_and_others_in_the_order_of_methods(table: Table) -> None:
     keys = [column.key for column in table.columns]
     assert keys == [*TASKS, "Avg", "Equity", "Discriminability"]
-    assert table.column("A2W").title == "A→W"
+    assert column(table, "A2W").title == "A→W"
     assert [row.title for row in table.rows] == ["NSM", "Source only", "CWSM", "Entropy"]
     plain = office(entries({"nsm": [0.9], "bnm": [0.8]}), (0,))
     assert [row.title for row in plain.rows] == ["BNM", "NSM"]
@@ -95,7 +99,7 @@ def test_a_cell_has_a_deviation_from_two_seeds_on() -> None:
 def test_published_numbers_stand_beside_ours_with_the_difference(table: Table) -> None:
     cell = table.rows[0].cells["A2W"]
     assert cell.difference == pytest.approx(91.0 - 95.0)
-    assert beside(cell, table.column("A2W")) == "95.0 −4.0"
+    assert beside(cell, column(table, "A2W")) == "95.0 −4.0"
     assert shown(table, "NSM", "A2W") == "91.0 ± 1.4"
     assert table.rows[1].cells["A2W"].printed is None
     assert "Published: 1 row." in table.notes

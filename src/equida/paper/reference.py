@@ -25,7 +25,7 @@ class ResultReference:
         default = self.table.row(variant.method, variant.overrides)
         return default or self.r_table.row(variant.method, variant.overrides)
 
-    def notes(self, variants: Sequence[Variant], columns: Sequence[str]) -> list[str]:
+    def notes(self, variants: Sequence[Variant]) -> list[str]:
         notes = [_origin(self.table)]
         if any(self.table.row(v.method, v.overrides) is None for v in variants):
             notes.append(f"Rows with another r: Table {self.r_table.number}.")
@@ -49,23 +49,16 @@ class RReference:
         values = hyperparameters(variant.method, variant.overrides, self.table.benchmark)
         return self.table.row(variant.method, {"r": values.get("r")})
 
-    def notes(self, variants: Sequence[Variant], columns: Sequence[str]) -> list[str]:
+    def notes(self, variants: Sequence[Variant]) -> list[str]:
         methods = [variant.method for variant in variants]
         return [_origin(self.table), *self.table.notes_on(methods)]
 
 
-def reference(benchmark: str | None) -> ResultReference | None:
+def reference(benchmark: str) -> ResultReference | None:
     """The paper's results on a data set; None where it has none."""
-    if benchmark is None or benchmark not in RESULTS:
+    if benchmark not in RESULTS:
         return None
     return ResultReference(RESULTS[benchmark], R_TABLES[benchmark])
-
-
-def r_reference(benchmark: str | None) -> RReference | None:
-    """The paper's results for two values of r on a data set; None where it has none."""
-    if benchmark is None or benchmark not in R_TABLES:
-        return None
-    return RReference(R_TABLES[benchmark])
 
 
 def _origin(table: PaperTable) -> str:

@@ -8,7 +8,7 @@ from equida.data.benchmarks import BENCHMARKS
 from equida.evaluation import figures
 from equida.experiments.sweep import make_variant
 from equida.paper.items import PAPER_SEEDS, PaperContext, PaperItem, seed_range
-from equida.paper.reference import r_reference, reference
+from equida.paper.reference import RReference, reference
 from equida.paper.tables import EQUITY_TABLE, EQUITY_TASK, R_TABLES, RESULTS, PaperTable
 from equida.runs.entry import Entry
 from equida.runs.table import Cell, Column, Reference, Row, Table, heading, make_table, row_cells
@@ -39,7 +39,7 @@ def r_tables(context: PaperContext) -> list[PaperItem]:
             context,
             table,
             r_variants(name),
-            r_reference(name),
+            RReference(table),
             methods="cwsm,nsm",
             sweeps=(R_SWEEP,),
         )

@@ -6,7 +6,7 @@ Terminal, Markdown, LaTeX, CSV, JSON, the page and `equida paper` are drawn from
 import dataclasses
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -75,7 +75,7 @@ class Reference(Protocol):
     def row(self, variant: Variant) -> PrintedRow | None:
         """The row of a variant, if there is one."""
 
-    def notes(self, variants: Sequence[Variant], columns: Sequence[str]) -> list[str]:
+    def notes(self, variants: Sequence[Variant]) -> list[str]:
         """What a reader must know before comparing."""
 
 
@@ -160,9 +160,6 @@ class Table:
     def cells(self) -> list[Cell]:
         """All cells, row by row."""
         return [cell for row in self.rows for cell in row.cells.values()]
-
-    def column(self, key: str) -> Column:
-        return next(column for column in self.columns if column.key == key)
 
     def __str__(self) -> str:
         return terminal.as_text(self)
@@ -271,9 +268,7 @@ def make_table(
         tuple(seeds),
         select,
         data_set.name if data_set else benchmark if isinstance(benchmark, str) else None,
-        tuple(
-            _notes(rows, columns, data_set, tasks, second, select, reference, rank_within_methods)
-        ),
+        tuple(_notes(rows, data_set, tasks, second, select, reference, rank_within_methods)),
         {entry.name: str(entry.failure) for entry in failed},
     )
 
@@ -287,37 +282,29 @@ def row_cells(
     """
     failed = {entry.task for entry in entries if entry.failure is not None}
     done = {task: [e for e in entries if e.task == task and e.result is not None] for task in tasks}
-    accuracies = {
-        task: _cell({e.seed: e.accuracy(select) for e in done[task]}, done[task], task in failed)
-        for task in tasks
-    }
+
+    def by_task(score: Callable[[Entry], float | None]) -> list[Cell]:
+        return [_cell({e.seed: score(e) for e in done[t]}, done[t], t in failed) for t in tasks]
+
+    def mean_figure(name: str, factor: float = 1.0) -> Cell:
+        def score(entry: Entry) -> float | None:
+            value = entry.figure(name, select)
+            return None if value is None else factor * value
+
+        return average(by_task(score))
+
+    accuracies = by_task(lambda entry: entry.accuracy(select))
     if data_set is not None and _by_class(data_set):
         everything = [entry for task in tasks for entry in done[task]]
         cells = _class_cells(everything, data_set, select, bool(failed))
     else:
-        cells = dict(accuracies)
-    cells[AVERAGE] = average([accuracies[task] for task in tasks])
+        cells = dict(zip(tasks, accuracies, strict=True))
+    cells[AVERAGE] = average(accuracies)
     for figure in (*figures.columns(), *map(figures.FIGURES.__getitem__, ACCURACIES)):
-        each = [
-            _cell(_values(done[task], figure, select), done[task], task in failed) for task in tasks
-        ]
-        cells[figure.title] = average(each)
+        cells[figure.title] = mean_figure(figure.name, 100.0 if figure.percent else 1.0)
     for name in VALIDATORS:
-        each = [
-            _cell({e.seed: e.figure(name, select) for e in done[task]}, done[task], task in failed)
-            for task in tasks
-        ]
-        cells.setdefault(name, average(each))
+        cells.setdefault(name, mean_figure(name))
     return cells
-
-
-def _values(
-    entries: Sequence[Entry], figure: figures.Figure, select: str
-) -> dict[int, float | None]:
-    """The figure by seed, in percent where it is shown so."""
-    found = {entry.seed: entry.figure(figure.name, select) for entry in entries}
-    factor = 100.0 if figure.percent else 1.0
-    return {seed: None if x is None else factor * x for seed, x in found.items()}
 
 
 def average(cells: Sequence[Cell]) -> Cell:
@@ -451,7 +438,6 @@ def _printed(row: PrintedRow | None, key: str, columns: Sequence[Column]) -> Pri
 
 def _notes(
     rows: Sequence[Row],
-    columns: Sequence[Column],
     data_set: Benchmark | None,
     tasks: Sequence[str],
     second: figures.Figure | None,
@@ -466,9 +452,9 @@ def _notes(
     ]
     printed = [row.variant for row in rows if row.printed is not None]
     if reference is not None and printed:
-        notes += reference.notes(printed, [column.key for column in columns])
-        accuracy = data_set is not None and data_set.metric == "accuracy"
-        if data_set is not None and accuracy and 1 < len(tasks) < len(data_set.tasks):
+        notes += reference.notes(printed)
+        by_task = data_set is not None and data_set.metric == "accuracy"
+        if data_set is not None and by_task and 1 < len(tasks) < len(data_set.tasks):
             notes.append("The average, the published one too, is over the tasks shown.")
     if second is not None:
         notes.append(f"{second.title}: {second.meaning}; mean over tasks.")
