@@ -191,7 +191,7 @@ def test_users_own_data_have_a_table_too() -> None:
 
 def test_a_new_figure_is_one_entry_and_shows_in_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FIGURES, "_entries", dict(FIGURES._entries))
-    FIGURES.add("novelty", Figure("novelty", "Novelty", "made up", lambda e: 0.125, column=True))
+    FIGURES.add("novelty", Figure("novelty", "Novelty", "made up", lambda *_: 0.125, column=True))
     run = result(0.5)
     run["last"]["novelty"] = 0.125
     made = [Entry(Variant(name), "A2W", 0, run) for name in ("nsm", "bnm")]

@@ -6,7 +6,6 @@ page show it under its title.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cached_property
 
 from torch import Tensor
 
@@ -18,29 +17,6 @@ from equida.registry import Registry
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """What a network predicted, as far as figures need it."""
-
-    target: DomainPredictions
-    source: DomainPredictions | None = None
-    """Of source samples; None without source data."""
-
-    @property
-    def log_probs(self) -> Tensor:
-        """Of the target, (samples, classes)."""
-        return self.target.log_probs
-
-    @cached_property
-    def confusion(self) -> Tensor | None:
-        """Of the target; None without target labels."""
-        return self.target.confusion
-
-    @cached_property
-    def source_confusion(self) -> Tensor | None:
-        return None if self.source is None else self.source.confusion
-
-
-@dataclass(frozen=True)
 class Figure:
     """One number of an evaluation."""
 
@@ -49,8 +25,9 @@ class Figure:
     title: str
     """As a table heads its column."""
     meaning: str
-    compute: Callable[[Evaluated], float | None]
-    """None where what it needs is not there, such as target labels."""
+    compute: Callable[[DomainPredictions, DomainPredictions | None], float | None]
+    """From the predictions for the target and for source samples, which are None without source
+    data; None where what it needs is not there, such as target labels."""
     percent: bool = False
     column: bool = False
     """Whether tables show it behind the accuracies."""
@@ -64,94 +41,92 @@ class Figure:
 FIGURES: Registry[Figure] = Registry("figure")
 
 
-def _add(figure: Figure) -> None:
-    FIGURES.add(figure.name, figure)
+def _of_labels(
+    measure: Callable[[Tensor], float], predictions: DomainPredictions | None
+) -> float | None:
+    """A measure of the confusion matrix; None without labels."""
+    confusion = predictions.confusion if predictions else None
+    return None if confusion is None else measure(confusion)
 
 
-_add(
+def _score_figure(name: str) -> Figure:
+    validator = VALIDATORS[name]
+
+    def compute(target: DomainPredictions, source: DomainPredictions | None) -> float | None:
+        if validator.lacking(target, source):
+            return None
+        return validator.score(target, source)
+
+    title, meaning = validator.title, f"label-free score; {validator.meaning}"
+    return Figure(name, title[0].upper() + title[1:], meaning, compute)
+
+
+for _figure in (
     Figure(
         "equity",
         "Equity",
         "1 - sum over classes of |share of target samples predicted as the class - 1/C|: 1 where"
         " all classes are predicted equally often",
-        lambda e: float(equity(e.log_probs.exp())),
+        lambda target, _: float(equity(target.log_probs.exp())),
         column=True,
-    )
-)
-_add(
+    ),
     Figure(
         "equity_soft",
         "Soft equity",
         "equity with sums of probabilities instead of counts",
-        lambda e: float(equity(e.log_probs.exp(), "soft")),
-    )
-)
-_add(
+        lambda target, _: float(equity(target.log_probs.exp(), "soft")),
+    ),
     Figure(
         "discriminability",
         "Discriminability",
         "mean over target samples of the sum of squared probabilities: 1 where every prediction is"
         " certain",
-        lambda e: float(discriminability(e.log_probs.exp())),
+        lambda target, _: float(discriminability(target.log_probs.exp())),
         column=True,
-    )
-)
-_add(
+    ),
     Figure(
         "accuracy",
         "Accuracy",
         "share of target samples that are predicted right",
-        lambda e: None if e.confusion is None else accuracy(e.confusion),
+        lambda target, _: _of_labels(accuracy, target),
         percent=True,
-    )
-)
-_add(
+    ),
     Figure(
         "mean_class_accuracy",
         "Mean class accuracy",
         "mean over classes of the share of their target samples that are predicted right",
-        lambda e: None if e.confusion is None else mean_class_accuracy(e.confusion),
+        lambda target, _: _of_labels(mean_class_accuracy, target),
         percent=True,
-    )
-)
-_add(
+    ),
     Figure(
         "source_accuracy",
         "Source accuracy",
         "share of source samples that are predicted right",
-        lambda e: None if e.source_confusion is None else accuracy(e.source_confusion),
+        lambda _, source: _of_labels(accuracy, source),
         percent=True,
-    )
-)
-
-
-def _score_figure(name: str) -> None:
-    validator = VALIDATORS[name]
-
-    def compute(evaluated: Evaluated) -> float | None:
-        if validator.lacking(evaluated.target, evaluated.source):
-            return None
-        return validator.score(evaluated.target, evaluated.source)
-
-    title, meaning = validator.title, f"label-free score; {validator.meaning}"
-    _add(Figure(name, title[0].upper() + title[1:], meaning, compute))
-
-
+    ),
+):
+    FIGURES.add(_figure.name, _figure)
 for _name in VALIDATORS:
     if _name not in FIGURES:
-        _score_figure(_name)
+        FIGURES.add(_name, _score_figure(_name))
 
 
-def measure(evaluated: Evaluated, asked: Collection[str] = ()) -> dict[str, float]:
+def measure(
+    target: DomainPredictions,
+    source: DomainPredictions | None = None,
+    asked: Collection[str] = (),
+) -> dict[str, float]:
     """Every figure that can be computed, by name.
 
     Args:
-        evaluated: the predictions.
+        target: the predictions for the target.
+        source: those for source samples; None without source data.
         asked: costly validators to compute, too.
 
     >>> import torch
     >>> certain = (torch.eye(2) * 50).log_softmax(1)
-    >>> figures = measure(Evaluated(DomainPredictions(certain)))
+    >>> figures = measure(DomainPredictions(certain))
     >>> figures["equity"], "accuracy" in figures
     (1.0, False)
     """
@@ -160,7 +135,7 @@ def measure(evaluated: Evaluated, asked: Collection[str] = ()) -> dict[str, floa
         for name in FIGURES
         if name not in VALIDATORS or not VALIDATORS[name].costly or name in asked
     ]
-    found = {name: FIGURES[name].compute(evaluated) for name in names}
+    found = {name: FIGURES[name].compute(target, source) for name in names}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from equida.evaluation.figures import Evaluated, measure
+from equida.evaluation.figures import measure
 from equida.evaluation.predictions import DomainPredictions
 
 IMBALANCED = 0.10
@@ -53,7 +53,7 @@ def check_harm(source_only: Tensor, adapted: Tensor, imbalance: float) -> HarmCh
     >>> check_harm(before, after, imbalance=0.25).levelled
     True
     """
-    before, after = (measure(Evaluated(DomainPredictions(each))) for each in (source_only, adapted))
+    before, after = (measure(DomainPredictions(each)) for each in (source_only, adapted))
     imbalanced = imbalance > IMBALANCED
     fallen = after["equity"] < before["equity"] - FALL
     return HarmCheck(

@@ -453,8 +453,8 @@ def _notes(
     printed = [row.variant for row in rows if row.printed is not None]
     if reference is not None and printed:
         notes += reference.notes(printed)
-        by_task = data_set is not None and data_set.metric == "accuracy"
-        if data_set is not None and by_task and 1 < len(tasks) < len(data_set.tasks):
+        all_tasks = data_set.tasks if data_set and data_set.metric == "accuracy" else ()
+        if 1 < len(tasks) < len(all_tasks):
             notes.append("The average, the published one too, is over the tasks shown.")
     if second is not None:
         notes.append(f"{second.title}: {second.meaning}; mean over tasks.")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from equida.data import ArrayDomain, Task
 from equida.errors import InputError
-from equida.evaluation.figures import Evaluated, measure
+from equida.evaluation.figures import measure
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import VALIDATORS
 from equida.training.build import Built
@@ -212,9 +212,7 @@ class Recorder:
             )
         for viewer in self.viewers:
             viewer.predictions(done, self.predictions, source)
-        figures = {"step": float(done)} | measure(
-            Evaluated(self.predictions, source), asked=self.asked
-        )
+        figures = {"step": float(done)} | measure(self.predictions, source, self.asked)
         self.history.append(figures)
         if self.folder:
             self.folder.append_log({"step": done, "evaluation": figures})

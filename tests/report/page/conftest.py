@@ -148,7 +148,7 @@ def new_figure() -> Iterator[Figure]:
     """A figure that tables have a column of."""
     figure = FIGURES.add(
         "spread_share",
-        Figure("spread_share", "Spread share", "made up for a test", lambda _: 0.25, True, True),
+        Figure("spread_share", "Spread share", "made up for a test", lambda *_: 0.25, True, True),
     )
     yield figure
     del FIGURES._entries["spread_share"]
