@@ -1,6 +1,7 @@
 """The complexity table as measured: slopes of log time over log size (Table 2)."""
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -135,11 +136,9 @@ def log_log_slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     >>> round(log_log_slope([10, 20, 40], [3.0, 12.0, 48.0]), 6)
     2.0
     """
-    x = [math.log(size) for size in sizes]
-    y = [math.log(second) for second in seconds]
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    covariance = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
-    return covariance / sum((a - mean_x) ** 2 for a in x)
+    return statistics.linear_regression(
+        [math.log(size) for size in sizes], [math.log(second) for second in seconds]
+    ).slope
 
 
 def _slope_check(slope: Slope, row: ComplexityRow) -> Check:
