@@ -18,6 +18,7 @@ from equida.runs.formats import as_json, markdown, signed
 from equida.runs.group import RunGroup
 
 COLOURS = {"holds": "green", "does not hold": "bold red", "undecided": "yellow"}
+HEAD = ("claim", "data", "verdict", "difference", "95 % interval", "p", "tasks", "seeds", "paper")
 SIGN_NOTE = (
     "A difference is the first system minus the second; for equity and discriminability it is r=1"
     " minus r=0.5, so that it is negative for what goes down."
@@ -91,19 +92,8 @@ def commands_for_pairs(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _verdict_rows(verdicts: Sequence[Verdict]) -> list[str]:
-    head = (
-        "claim",
-        "data",
-        "verdict",
-        "difference",
-        "95 % interval",
-        "p",
-        "tasks",
-        "seeds",
-        "paper",
-    )
     rows = [_cells(verdict) for verdict in verdicts]
-    text = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    text = ["| " + " | ".join(HEAD) + " |", "|" + " --- |" * len(HEAD)]
     return text + ["| " + " | ".join([*row[:2], f"**{row[2]}**", *row[3:]]) + " |" for row in rows]
 
 
@@ -175,9 +165,8 @@ def print_paper(study: PaperStudy, console: Console) -> None:
         console.print(Text(line.removeprefix("- ")))
     title = "Do the paper's claims hold here?"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, caption=SIGN_NOTE)
-    for name in ("claim", "data", "verdict", "difference", "95 % interval", "p", "tasks", "seeds"):
-        table.add_column(name, no_wrap=name not in ("claim", "verdict"))
-    table.add_column("paper")
+    for name in HEAD:
+        table.add_column(name, no_wrap=name not in ("claim", "verdict", "paper"))
     for verdict in study.verdicts:
         cells = _cells(verdict)
         table.add_row(
