@@ -4,6 +4,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,13 @@ class CheckRecord:
     """What is read of a check in theory.json."""
 
     verdict: str
+    claim: str
+    reference: str
+    explanation: str
+    table: int | None
     row: str
     column: str
-    table: int | None
-    as_documented: bool
+    found: str
 
 
 @dataclass(frozen=True)
@@ -48,17 +52,16 @@ def read_theory(file: Path) -> dict[str, Any]:
     try:
         record: dict[str, Any] = read_json(file)
         conform(record, TheoryRecord, str(file))
-        conform(record["checks"][0]["verdict"], str, str(file))
+        if not record["checks"]:
+            raise InputError("there are no checks")
         for check in record["checks"]:
-            for name in ("verdict", "claim", "reference", "explanation"):
-                conform(check[name], str, f"{file}: {name}")
+            itemgetter("verdict", "claim", "reference", "explanation")(check)
             if check.get("table") is not None:
-                for name in ("row", "column", "found"):
-                    conform(check[name], str, f"{file}: {name}")
-                conform(check["printed"], float | str | None, f"{file}: printed")
+                itemgetter("row", "column", "found")(check)
+                conform(check["printed"], float | str | None, "printed")
             if check.get("table") == 2:
-                conform(check["computed"]["printed_order"], str, f"{file}: printed_order")
-    except (InputError, KeyError, IndexError, TypeError):
+                conform(check["computed"]["printed_order"], str, "printed_order")
+    except (InputError, KeyError, TypeError):
         raise InputError(
             f"{file} is not a record of equida theory; make one: {THEORY_COMMAND}"
         ) from None
