@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,14 +12,7 @@ from equida.evaluation.figures import FIGURES
 from equida.experiments.sweep import make_variant
 from equida.paper.items import PAPER_SEEDS
 from equida.paper.result_tables import R_SWEEP
-from equida.paper.tables import (
-    ELEVEN,
-    EQUITY_TABLE,
-    R_TABLES,
-    RESULTS,
-    PaperRow,
-    PaperTable,
-)
+from equida.paper.tables import ELEVEN, EQUITY_TABLE, R_TABLES, RESULTS, PaperRow, PaperTable
 from equida.runs import significance
 from equida.runs.commands import bench_command
 from equida.runs.entry import Entry
@@ -83,8 +76,7 @@ def compare(
     Differences are of `first` minus `second`; where the claim is `downward`, it is that they are
     below 0.
     """
-    ours, theirs = (_scores(group.of([variant]), score) for variant in (first, second))
-    differences = {place: ours[place] - theirs[place] for place in ours if place in theirs}
+    differences = group.differences(first, second, score)
     methods = tuple(dict.fromkeys((first.method, second.method)))
     verdict = Verdict(claim, _benchmark(group), unit, printed, None, methods=methods, sweep=sweep)
     if not differences:
@@ -106,11 +98,6 @@ def _benchmark(group: RunGroup) -> str:
     """The name of the data set, which all of the paper's runs have."""
     assert group.benchmark is not None
     return group.benchmark
-
-
-def _scores(entries: Iterable[Entry], score: Score) -> dict[tuple[str, int], float]:
-    found = {(entry.task, entry.seed): score(entry) for entry in entries}
-    return {place: value for place, value in found.items() if value is not None}
 
 
 def paper_verdicts(group: RunGroup, select: str) -> list[Verdict]:
@@ -171,7 +158,7 @@ def _claims_against_others(group: RunGroup, select: str) -> list[Verdict]:
     """BNM, CWSM and NSM against the best, here, of the systems that the paper compares with."""
     means = {}
     for name in ELEVEN[1:7]:
-        scores = _scores(group.of([Variant(name)]), _accuracy(select))
+        scores = group.scores(Variant(name), _accuracy(select))
         tasks = {task for task, _ in scores}
         each = [statistics.fmean(v for (t, _), v in scores.items() if t == task) for task in tasks]
         if each:

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,8 +42,7 @@ class RunGroup:
         """The data set, registered or the user's own; None for paths, and for an unknown name."""
         if self.benchmark is not None:
             return BENCHMARKS.get(self.benchmark)
-        own = (config.data_set for config in self.configs if config.task and config.task.own)
-        return next(own, None)
+        return _own_data_set(self.configs)
 
     @cached_property
     def finished(self) -> tuple[Entry, ...]:
@@ -112,6 +111,20 @@ class RunGroup:
         for place, entry in enumerate(self.entries):
             places[entry.variant.key()].append(place)
         return places
+
+    def scores(
+        self, variant: Variant, score: Callable[[Entry], float | None]
+    ) -> dict[tuple[str, int], float]:
+        """By task and seed, the scores of a variant's runs that have one."""
+        found = {(entry.task, entry.seed): score(entry) for entry in self.of([variant])}
+        return {place: value for place, value in found.items() if value is not None}
+
+    def differences(
+        self, first: Variant, second: Variant, score: Callable[[Entry], float | None]
+    ) -> dict[tuple[str, int], float]:
+        """The scores of the first variant minus the second's, where both have one."""
+        ours, theirs = (self.scores(variant, score) for variant in (first, second))
+        return {place: ours[place] - theirs[place] for place in ours if place in theirs}
 
     def finished_run(self, variant: Variant, task: str, seed: int) -> Run | None:
         """The finished run of a variant on a task, or None."""
@@ -197,9 +210,7 @@ def _entries(benchmark: str | None, runs: Sequence[Run]) -> tuple[Entry, ...]:
         if key not in entries or entries[key].result is None:
             entries[key] = entry
     columns = list(dict.fromkeys(tasks.values()))
-    configs = [run.config for run in runs]
-    own = next((config.data_set for config in configs if config.task and config.task.own), None)
-    data_set = BENCHMARKS.get(benchmark) or own
+    data_set = BENCHMARKS.get(benchmark) or _own_data_set(run.config for run in runs)
     if data_set is not None:
         known = [task for task in data_set.tasks if task in columns]
         columns = [*known, *(task for task in columns if task not in known)]
@@ -209,6 +220,11 @@ def _entries(benchmark: str | None, runs: Sequence[Run]) -> tuple[Entry, ...]:
         return columns.index(entry.task), rank(entry.variant.method), title, entry.seed
 
     return tuple(sorted(entries.values(), key=place))
+
+
+def _own_data_set(configs: Iterable[RunConfig]) -> Benchmark | None:
+    """The data set that runs on users' own data share; None for paths."""
+    return next((config.data_set for config in configs if config.task and config.task.own), None)
 
 
 def _task_columns(benchmark: str | None, runs: Sequence[Run]) -> dict[Path, str]:
@@ -243,7 +259,7 @@ def _variants(runs: Sequence[Run]) -> dict[Path, Variant]:
             mine, config = settings[run.path], run.config
             variants[run.path] = Variant(
                 config.method,
-                _changed(config),
+                _hyperparameters(config, changed_hyperparameters),
                 _recipe_changes(config),
                 _network(config),
                 shown={name: mine[name] for name in varied if mine.get(name) not in (None, "")},
@@ -273,20 +289,16 @@ def _settings(config: RunConfig, fields: Sequence[str]) -> dict[str, Any]:
     known = config.recipe_name in RECIPES
     usual = dataclasses.asdict(recipe(config.recipe_name) if known else config.recipe)
     usual |= dict(config.recipe_changes)
-    return _hyperparameters(config) | {name: usual[name] for name in fields} | _network(config)
+    values = _hyperparameters(config, hyperparameters)
+    return values | {name: usual[name] for name in fields} | _network(config)
 
 
-def _hyperparameters(config: RunConfig) -> dict[str, Any]:
+def _hyperparameters(
+    config: RunConfig, find: Callable[[str, Mapping[str, Any], str | None], dict[str, Any]]
+) -> dict[str, Any]:
     try:
-        return hyperparameters(config.method, config.overrides, config.benchmark)
+        return find(config.method, config.overrides, config.benchmark)
     except ValueError:  # a method, or a hyper-parameter, that is not known here
-        return dict(config.overrides)
-
-
-def _changed(config: RunConfig) -> dict[str, Any]:
-    try:
-        return changed_hyperparameters(config.method, config.overrides, config.benchmark)
-    except ValueError:
         return dict(config.overrides)
 
 

@@ -104,18 +104,10 @@ def _reason(outcome: Outcome, pairs: int) -> str:
 
 def _outcome(group: ShownGroup, best: Variant, other: Variant) -> tuple[Outcome, int]:
     """The test over the tasks and seeds that both have, and how many these are."""
-    mine, theirs = _accuracies(group, best), _accuracies(group, other)
-    differences = [mine[place] - theirs[place] for place in mine if place in theirs]
-    if not differences:
+    pairs = group.runs.differences(best, other, lambda entry: entry.accuracy("last"))
+    if not pairs:
         return "too few pairs", 0
-    return paired_test(differences).outcome, len(differences)
-
-
-def _accuracies(group: ShownGroup, variant: Variant) -> dict[tuple[str, int], float]:
-    """The accuracy at the last step, by task and seed."""
-    entries = group.runs.of([variant])
-    found = {(entry.task, entry.seed): entry.accuracy("last") for entry in entries}
-    return {place: value for place, value in found.items() if value is not None}
+    return paired_test(list(pairs.values())).outcome, len(pairs)
 
 
 def listed(names: Sequence[str]) -> str:
