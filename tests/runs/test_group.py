@@ -50,6 +50,14 @@ def test_data_count_by_digest_and_never_by_path() -> None:
     assert [len(group.entries) for group in two] == [1, 1]
 
 
+def test_an_unfinished_run_is_named_by_its_folders() -> None:
+    left = run("r/1", task="/data/mugs2/data/pens", benchmark=None, finished=False)
+    assert left.task == "mugs2pens"
+    source_free = run("r/2", task="2/data/pens", benchmark=None, finished=False)
+    assert source_free.task == "pens"
+    assert group_runs([left])[0].tasks == ("mugs2pens",)
+
+
 def test_a_learning_rate_that_the_user_sets_does_not_split_a_grid() -> None:
     """The paper's recipe has 3e-4 on A2D and 1e-3 on A2W; here the user asks for 3e-4 on both."""
     changes = {"learning_rate": 3e-4}

@@ -189,16 +189,6 @@ def network_title(config: RunConfig) -> str:
     return f"heads on the features in {Path(file).name}" if file else "heads on features in memory"
 
 
-def task_name(run: Run) -> str:
-    """The run's task; of an unfinished run as its config names it."""
-    if run.result is not None:
-        return str(run.result["task"])
-    spec = run.config.task
-    if spec is None:
-        return "data in memory"
-    return "2".join(Path(path).name for path in (spec.source, spec.target) if path)
-
-
 def _entries(benchmark: str | None, runs: Sequence[Run]) -> tuple[Entry, ...]:
     tasks = _task_columns(benchmark, runs)
     variants = _variants(runs)
@@ -229,7 +219,7 @@ def _own_data_set(configs: Iterable[RunConfig]) -> Benchmark | None:
 
 def _task_columns(benchmark: str | None, runs: Sequence[Run]) -> dict[Path, str]:
     """The column of each run; tasks of users' own data with the same name are told apart."""
-    names = {run.path: task_name(run) for run in runs}
+    names = {run.path: run.task for run in runs}
     if benchmark is not None:
         return names
     digests: dict[str, list[str]] = defaultdict(list)

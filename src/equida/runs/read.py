@@ -79,11 +79,13 @@ class Run:
 
     @property
     def task(self) -> str:
-        """The name of the task, such as "A2W"."""
+        """The name of the task, such as "A2W"; of an unfinished run as its config names it."""
         if self.result is not None:
             return str(self.result["task"])
         spec = self.config.task
-        return f"{spec.source}2{spec.target}" if spec else "source2target"
+        if spec is None:
+            return "source2target"
+        return "2".join(Path(path).name for path in (spec.source, spec.target) if path)
 
     @property
     def method(self) -> str:
@@ -365,7 +367,7 @@ def _run(folder: RunFolder) -> Run:
 
 def _rows(given: Any) -> "ArrayDomain | None":
     """The rows that were given, or None for files and folders of images."""
-    from equida.data import ArrayDomain, Domain, ImageDomain, array_domain
+    from equida.data import ArrayDomain, Domain, array_domain
     from equida.data.feature_file import SUFFIXES
     from equida.data.open import open_path, split_path
 
@@ -375,8 +377,6 @@ def _rows(given: Any) -> "ArrayDomain | None":
         given = open_path(str(given))
     if isinstance(given, ArrayDomain):
         return given
-    if isinstance(given, ImageDomain):
-        return None
     if isinstance(given, Domain) or _is_sequence_of_paths(given):
         return None
     return array_domain(given, name="rows")

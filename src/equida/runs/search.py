@@ -153,19 +153,15 @@ def read_searches(root: Path) -> list[Search]:
     A record that cannot be understood is left out with a warning.
     """
     folders = [file.parent for file in sorted(root.rglob(FILE))]
-    found = []
+    known, found = set(folders), []
     for folder in folders:
-        if any(_inside(folder, other) for other in folders):
+        if not known.isdisjoint(folder.parents):
             continue
         try:
             found.append(read_search(folder))
         except InputError as error:
             LOG.warning("left out: %s", error)
     return [search for search in found if search is not None]
-
-
-def _inside(folder: Path, other: Path) -> bool:
-    return folder != other and folder.is_relative_to(other)
 
 
 def rows(search: Search) -> Sequence[tuple[str, ...]]:
