@@ -32,7 +32,7 @@ def test_a_run_without_fabric_is_the_run_with_it(task: Task) -> None:
     )
 
     def trained(fabric: AnyFabric) -> dict[str, torch.Tensor]:
-        return train(RunConfig("dann", recipe), task, fabric=fabric).built.state()
+        return train(RunConfig("dann", recipe), task, fabric=fabric).built.objective.state_dict()
 
     alone, by_fabric = trained(OneProcess()), trained(Fabric(accelerator="cpu", devices=1))
     assert alone.keys() == by_fabric.keys()

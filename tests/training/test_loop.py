@@ -36,7 +36,7 @@ HEAD = {"bottleneck": 0, "dropout": 0.0}
 
 
 def weights(trained: Trained) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in trained.built.state().items()}
+    return {name: value.clone() for name, value in trained.built.objective.state_dict().items()}
 
 
 def same(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:

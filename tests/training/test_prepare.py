@@ -98,7 +98,7 @@ def test_target_labels_are_not_looked_at(run: Run, task: Task, tmp_path: Path) -
 def test_a_resumed_run_reads_what_was_prepared(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = run("clusters", folder=tmp_path / "whole").built.state()
+    whole = run("clusters", folder=tmp_path / "whole").built.objective.state_dict()
     with pytest.raises(KeyboardInterrupt):
         run("clusters", folder=tmp_path / "cut", observers=(Stop(6),))
 
@@ -106,7 +106,7 @@ def test_a_resumed_run_reads_what_was_prepared(
         raise AssertionError("prepared again")
 
     monkeypatch.setattr(METHODS["clusters"].method, "prepare", fail)
-    resumed = run("clusters", folder=tmp_path / "cut").built.state()
+    resumed = run("clusters", folder=tmp_path / "cut").built.objective.state_dict()
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 

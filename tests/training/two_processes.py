@@ -140,7 +140,7 @@ def weights(case: str, fabric: Fabric) -> State:
         trained = train(config_of(case), toy_task(), fabric=fabric)
     finally:
         vars(loop)["build"] = build
-    return {name: value.clone() for name, value in trained.built.state().items()}
+    return {name: value.clone() for name, value in trained.built.objective.state_dict().items()}
 
 
 WHAT: dict[str, Callable[[str, Fabric], State]] = {"gradient": gradient, "weights": weights}

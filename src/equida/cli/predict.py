@@ -43,7 +43,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Write the labels; 1 if not a single image could be read."""
     from equida.progress import Bar, display_mode, say
-    from equida.training.predictor import image_files, restore
+    from equida.training.predictor import image_files, joined, restore
     from equida.training.processes import make_fabric
 
     files = image_files(arguments.images)
@@ -57,7 +57,7 @@ def run(arguments: Arguments) -> int:
         Bar(display_mode(False if on_terminal else None), "predict", unit="images") as bar,
     ):
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(predictor.nothing().columns)
+        writer.writerow(joined([], predictor.classes).columns)
         for batch in predictor.predict_batches(files, arguments.batch_size):
             rows = batch.rows()
             writer.writerows([[*map(printable, row)] for row in rows] if on_terminal else rows)

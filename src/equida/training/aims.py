@@ -149,10 +149,10 @@ def aim_of(method: Method, aims: Mapping[str, Aim]) -> list[float] | None:
         method: the method of a run.
         aims: of its parts that aim at other than equal shares.
     """
-    parts = method.methods.items() if isinstance(method, Composite) else [("", method)]
-    aiming = [(name, part) for name, part in parts if isinstance(part, AimingMethod)]
     if aims:
         return list(next(iter(aims.values())).aim)
+    parts = method.methods.values() if isinstance(method, Composite) else [method]
+    aiming = any(isinstance(part, AimingMethod) for part in parts)
     return [1.0 / method.classes] * method.classes if aiming else None
 
 

@@ -71,13 +71,6 @@ class Built:
     """Which accuracy the task is judged by."""
     dtype: torch.dtype
 
-    def state(self) -> dict[str, Tensor]:
-        """The weights to keep."""
-        return self.objective.state_dict()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.objective.load_state_dict(state)
-
 
 def build(
     config: RunConfig, task: Task, fabric: AnyFabric, loaded: SeededBackbone | None = None

@@ -154,16 +154,16 @@ class RunConfig:
             text = str(values.get(name, ""))
             if printable(text) != text:
                 raise InputError(f"config.json: {name} is {text!r}, which is not a name")
-        kinds: dict[str, Callable[..., Any]] = {
-            "recipe": Recipe, "feature_origin": FeatureOrigin
-        }  # fmt: skip
+        readers: dict[str, Callable[[Any], Any]] = {
+            "recipe": lambda given: Recipe(**given),
+            "feature_origin": lambda given: FeatureOrigin(**given),
+            "task": DataSpec.from_json,
+            "images": DataSpec.from_json,
+        }
         try:
-            for name, kind in kinds.items():
+            for name, read in readers.items():
                 if values.get(name) is not None:
-                    values[name] = kind(**values[name])
-            for name in ("task", "images"):
-                if values.get(name) is not None:
-                    values[name] = DataSpec.from_json(values[name])
+                    values[name] = read(values[name])
             values["plugins"] = tuple(Plugin(**each) for each in values.get("plugins") or ())
             aims = values.get("aims") or {}
             values["aims"] = {part: Aim(**aim) for part, aim in aims.items()}
@@ -189,10 +189,8 @@ class RunConfig:
         for name in ("task", "images"):
             spec: DataSpec | None = getattr(self, name)
             values[name] = spec.identity() if spec else None
-        values["initial"], values["extractor"] = (
-            values.pop("from_run"),
-            values.pop("feature_origin"),
-        )
+        values["initial"] = values.pop("from_run")
+        values["extractor"] = values.pop("feature_origin")
         return json.dumps(values, sort_keys=True)
 
 

@@ -156,16 +156,13 @@ def picks(history: Sequence[Mapping[str, float]], metric: str) -> dict[str, Mapp
     The oracle looks at target labels: it says how much a perfect validator could have gained. Of
     equal scores the latest evaluation is picked.
     """
-    chosen = {
-        name: max(history, key=lambda evaluated: (evaluated[name], evaluated["step"]))
-        for name in VALIDATORS
-        if all(name in evaluated for evaluated in history)
-    }
+    figures = {name: name for name in VALIDATORS if all(name in one for one in history)}
     if metric in history[-1]:
-        chosen["oracle"] = max(
-            history, key=lambda evaluated: (evaluated[metric], evaluated["step"])
-        )
-    return chosen
+        figures["oracle"] = metric
+    return {
+        name: max(history, key=lambda one: (one[figure], one["step"]))
+        for name, figure in figures.items()
+    }
 
 
 def kept_figure(result: Mapping[str, Any], name: str) -> float | None:

@@ -5,12 +5,12 @@
 `predictions.safetensors` those of the target, and `result.json` is written last.
 """
 
-import contextlib
 import io
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,15 +53,13 @@ class RunFolder:
         with write_errors(path):
             path.mkdir(parents=True, exist_ok=True)
 
-    @contextlib.contextmanager
-    def locked(self, *, wait: bool = False) -> Iterator[None]:
+    def locked(self, *, wait: bool = False) -> AbstractContextManager[None]:
         """Keep other processes of this machine from doing the same run at the same time.
 
         Raises:
             InputError: another process does this run, and `wait` is False.
         """
-        with locked(self.path, wait=wait):
-            yield
+        return locked(self.path, wait=wait)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")

@@ -63,8 +63,7 @@ def launch(
         existing_result: asked on rank zero whether there is a result already, once all processes
             are there: what one machine finds on its disk, another one may not.
     """
-    check_shares(config.recipe.batch_size, devices, num_nodes)
-    check_count("--threads", threads, f"0 (as suits the data) or a whole number up to {MOST}")
+    check_processes(config.recipe.batch_size, devices, num_nodes, threads)
     threads = threads or threads_asked_for() or (1 if config.backbone == "none" else 0)
     if num_nodes > 1 and not {"MASTER_ADDR", "SLURM_NTASKS"} & set(os.environ):
         raise InputError(
@@ -110,8 +109,9 @@ def _leave() -> None:
     torch.distributed.destroy_process_group()
 
 
-def check_shares(batch_size: int, devices: int, num_nodes: int) -> None:
-    """Raise InputError where the processes cannot share batches equally."""
+def check_processes(batch_size: int, devices: int, num_nodes: int, threads: int) -> None:
+    """Raise InputError for numbers that cannot be, or that cannot share batches equally."""
+    check_count("--threads", threads, f"0 (as suits the data) or a whole number up to {MOST}")
     if devices < 1 or num_nodes < 1 or batch_size % (devices * num_nodes):
         raise InputError(
             f"{devices} devices on {num_nodes} machines cannot share batches of "

@@ -15,14 +15,13 @@ from equida.methods import check_overrides, method_name
 from equida.models.backbone import backbone_name
 from equida.models.extractor import DEFAULT_BACKBONE
 from equida.progress import duration
-from equida.torch_modes import MOST, check_count
 from equida.training.aims import check_priors
 from equida.training.build import SeededBackbone, row_shape
 from equida.training.config import RunConfig
 from equida.training.effect import check_effect
 from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
-from equida.training.launch import check_shares
+from equida.training.launch import check_processes
 from equida.training.predictor import classes_of, finished_run
 from equida.training.processes import started_outside
 from equida.training.recipe import Recipe, default_recipe
@@ -234,10 +233,7 @@ def _checked_recipe(
                 raise InputError(
                     f"{name} is {asked}, but {was} in {request.from_run}; leave it as it was"
                 )
-    check_shares(recipe.batch_size, request.devices, request.num_nodes)
-    check_count(
-        "--threads", request.threads, f"0 (as suits the data) or a whole number up to {MOST}"
-    )
+    check_processes(recipe.batch_size, request.devices, request.num_nodes, request.threads)
     return recipe
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 TOP = ("", "second_", "third_")
 """Prefixes of the columns for the most likely labels of an image."""
-
-
 MOST_SAMPLES_AT_ONCE = 100_000
 
 
@@ -86,7 +84,10 @@ class Predictions:
     @property
     def columns(self) -> list[str]:
         """The head of the table: the three most likely labels with their probabilities."""
-        return ["image", *(f"{rank}{name}" for rank in self._ranks for name in _PAIR)]
+        return [
+            "image",
+            *(f"{rank}{name}" for rank in self._ranks for name in ("label", "confidence")),
+        ]
 
     def rows(self) -> Iterator[list[str]]:
         """The lines of the table, as text."""
@@ -134,9 +135,6 @@ class Predictions:
             yield [(self.classes[i], share) for i, share in zip(indices, shares, strict=True)]
 
 
-_PAIR = ("label", "confidence")
-
-
 @dataclass(frozen=True)
 class Predictor:
     """The network of a finished run, in evaluation mode."""
@@ -155,16 +153,13 @@ class Predictor:
 
     def probs(self, inputs: Tensor) -> Tensor:
         """The probabilities of a batch, (batch, classes); crops of one image are averaged."""
+        return self._probs(self.module, inputs)
+
+    def _probs(self, logits: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         device = next(self.module.parameters()).device
         with torch.inference_mode():
-            return self._calibrated(log_probs_of(self.module, inputs.to(device)))
-
-    def _calibrated(self, log_probs: Tensor) -> Tensor:
-        return with_temperature(log_probs, self.temperature).exp().cpu()
-
-    def nothing(self) -> Predictions:
-        """The predictions for no samples at all; they have the columns of any others."""
-        return Predictions(self.classes, (), np.zeros((0, len(self.classes)), np.float32))
+            log_probs = log_probs_of(logits, inputs.to(device))
+            return with_temperature(log_probs, self.temperature).exp().cpu()
 
     def predict_files(self, files: Sequence[Path]) -> Predictions:
         """The predictions for image files, as one batch; unreadable files are listed apart."""
@@ -209,11 +204,7 @@ class Predictor:
 
     def _row_probs(self, x: Tensor) -> Tensor:
         if self.row_shape and tuple(x.shape[1:]) == self.row_shape:
-            device = next(self.module.parameters()).device
-            with torch.inference_mode():
-                objective = self.module.objective
-                log_probs = log_probs_of(lambda rows: objective.predict(rows)[1], x.to(device))
-                return self._calibrated(log_probs)
+            return self._probs(lambda rows: self.module.objective.predict(rows)[1], x)
         return self.probs(x)
 
 

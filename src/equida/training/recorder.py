@@ -261,7 +261,7 @@ class Recorder:
         if self.recipe.keep != "last":
             best = picks(self.history, self.built.metric)[self.recipe.keep]
             if best["step"] == done:
-                state = self.built.state()
+                state = self.built.objective.state_dict()
                 self.best = {name: value.detach().cpu().clone() for name, value in state.items()}
                 if self.folder:
                     self.folder.save_tensors("model.safetensors", self.best)
@@ -273,9 +273,7 @@ class Recorder:
     def elapsed(self) -> float:
         return self.seconds + time.monotonic() - self.started
 
-    def finish(
-        self, describe: Callable[[DomainPredictions], dict[str, Any]] = lambda _: {}
-    ) -> Trained:
+    def finish(self, describe: Callable[[DomainPredictions], dict[str, Any]]) -> Trained:
         """Write weights, predictions and, last, the result.
 
         Args:
@@ -286,7 +284,7 @@ class Recorder:
         if self.recipe.keep != "last":
             best = self.fabric.broadcast(self.best)
             assert best is not None, "the last step is evaluated, so that something was picked"
-            self.built.load_state(best)
+            self.built.objective.load_state_dict(best)
             self.predictions = None
         predictions = self.predictions or self._predict("target", self.task.judged)
         result: dict[str, Any] = {
@@ -322,7 +320,7 @@ class Recorder:
     ) -> None:
         target, labels = self.task.judged, predictions.labels
         assert labels is not None, "a domain has labels, of -1 where they are unknown"
-        folder.save_tensors("model.safetensors", self.built.state())
+        folder.save_tensors("model.safetensors", self.built.objective.state_dict())
         folder.save_tensors(
             "predictions.safetensors",
             {"probs": predictions.log_probs.exp(), "labels": labels},
