@@ -1,6 +1,5 @@
 """Which method to use on two domains of one's own: a grid of one task, with label-free scores."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -144,9 +143,10 @@ def pick_notes(table: Table, *, labelled: bool) -> list[str]:
         " that maximise it themselves, and a collapsed classifier can score well; look at the"
         " predictions before you rely on one."
     ]
-    if labelled and (best := best_row(table, table.columns[0].key)) is not None:
+    first = table.columns[0].key
+    if labelled and (best := best_row(table, first)) is not None:
         lost = [
-            f"{title} {_accuracy(best, table) - _accuracy(row, table):.1f}"
+            f"{title} {(best.cells[first].mean or 0.0) - (row.cells[first].mean or 0.0):.1f}"
             for title in picked
             for row in table.rows
             if row.title == title
@@ -162,11 +162,6 @@ def best_row(table: Table, column: str) -> Row | None:
     """The row with the highest mean of a column; None where no row has one."""
     known = [row for row in table.rows if row.cells[column].mean is not None]
     return max(known, key=lambda row: row.cells[column].mean or 0.0) if known else None
-
-
-def _accuracy(row: Row, table: Table) -> float:
-    by_seed = row.cells[table.columns[0].key].by_seed
-    return statistics.fmean(by_seed.values()) if by_seed else 0.0
 
 
 def _adapt_request(request: CompareRequest) -> AdaptRequest:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from equida.errors import InputError
 from equida.evaluation.accuracy import class_accuracies
@@ -59,7 +58,8 @@ def describe(
         predictions = read_predictions(shown.run)
     except InputError as error:
         return values | {"trouble": str(error)}
-    values["predicted"] = _counts(predictions.probs.argmax(1), len(result["classes"]))
+    predicted, classes = predictions.probs.argmax(1), len(result["classes"])
+    values["predicted"] = torch.bincount(predicted, minlength=classes).tolist()
     if "confusion" in result:
         values |= mistakes(shown, predictions, pictures)
     if mapped:
@@ -170,11 +170,6 @@ def _evaluation(figures: Mapping[str, float], metric: str) -> dict[str, Any]:
     """The step, the accuracy by the task's metric as `score`, and what tables have columns of."""
     measures = {figure.name: _short(figures.get(figure.name)) for figure in columns()}
     return {"step": int(figures["step"]), "score": _short(figures.get(metric)), **measures}
-
-
-def _counts(predicted: Tensor, classes: int) -> list[int]:
-    counted: list[int] = torch.bincount(predicted, minlength=classes).tolist()
-    return counted
 
 
 def _short(value: float | None) -> float | None:
