@@ -117,12 +117,7 @@ def measure(
     source: DomainPredictions | None = None,
     asked: Collection[str] = (),
 ) -> dict[str, float]:
-    """Every figure that can be computed, by name.
-
-    Args:
-        target: the predictions for the target.
-        source: those for source samples; None without source data.
-        asked: costly validators to compute, too.
+    """Every figure that can be computed, by name; costly validators where they are asked for.
 
     >>> import torch
     >>> certain = (torch.eye(2) * 50).log_softmax(1)

@@ -48,10 +48,7 @@ def first_request(request: AdaptRequest) -> AdaptRequest:
 def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
     """The plan with the candidate that the default validator prefers; target labels do not count.
 
-    Args:
-        plan: of the first candidate.
-        request: what was asked for.
-        remarks: where remarks and progress go.
+    It is made from the plan of the first candidate.
 
     Raises:
         InputError: the data are images, the folder holds something else, or no candidate could be

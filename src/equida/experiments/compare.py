@@ -123,12 +123,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
 
 
 def pick_notes(table: Table, *, labelled: bool) -> list[str]:
-    """Which method each label-free score would pick, and what that is worth.
-
-    Args:
-        table: with a column for each score.
-        labelled: whether it has accuracies too.
-    """
+    """Which method each label-free score would pick and, where it is labelled, what that costs."""
     picked: dict[str, list[str]] = {}
     for name in VALIDATORS:
         best = best_row(table, name)

@@ -97,11 +97,6 @@ class BenchRequest:
 def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | None = None) -> Table:
     """Do what is not done yet, write the tables beside the runs, and return the table.
 
-    Args:
-        request: the comparison.
-        remarks: where remarks and progress go.
-        reference: published numbers to stand beside ours.
-
     Raises:
         InputError: something is wrong with the request or with the data.
     """
@@ -141,7 +136,6 @@ def run_grid(
         grid: the runs.
         folder: where they and the tables are written.
         workers: where they are done.
-        remarks: where remarks and progress go.
         select: which evaluation of a run counts.
         measures: whether the table has columns for equity and discriminability.
         scores: whether it has columns for the label-free scores.

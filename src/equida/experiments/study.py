@@ -143,12 +143,9 @@ class Study:
         """Note how a setting ended.
 
         Args:
-            setting: the setting.
-            state: how it ended.
             score: of a finished run.
             scores: of its evaluations, by step.
             reason: why it did not finish.
-            seconds: what it took.
         """
         states = self.optuna.trial.TrialState
         frozen = next(trial for trial in self._trials() if trial.number == setting.number)

@@ -36,9 +36,7 @@ def sample_figure(
     """Figure 2: a row of images for each domain of each data set whose images are known.
 
     Args:
-        context: the runs, which may name the folder of their images.
         images: by benchmark, the folder of its images, where runs do not name it.
-        folder: where the figures go.
         command: what makes the figures again with these folders of images.
     """
     files: list[str] = []

@@ -182,12 +182,7 @@ def _measures_row(variant: Variant, cells: Mapping[str, Cell], benchmark: str) -
 def shared_places(
     entries: Sequence[Entry], order: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The tasks and the seeds that all variants with runs have, such that most runs count.
-
-    Args:
-        entries: the finished runs.
-        order: the tasks, in the order in which they are returned.
-    """
+    """The tasks (in order) and the seeds that all variants have, such that most runs count."""
     places: dict[Any, set[tuple[str, int]]] = {}
     for entry in entries:
         places.setdefault(entry.variant.key(), set()).add((entry.task, entry.seed))

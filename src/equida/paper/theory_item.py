@@ -71,10 +71,7 @@ def read_theory(file: Path) -> dict[str, Any]:
 def theory_item(record: Mapping[str, Any] | None, source: Path, folder: Path) -> PaperItem:
     """Tables 1 to 3, Figure 1 and the theorems, which need no training.
 
-    Args:
-        record: what `equida theory` has written; None where there is none.
-        source: the folder of the record and its figures.
-        folder: where copies of the figures go.
+    The figures are beside the record, in `source`, and are copied into `folder`.
     """
     title = "Tables 1 to 3, Figure 1 and the theorems (no training needed)"
     if record is None:

@@ -64,10 +64,7 @@ def bench_command(
         benchmark: the data set.
         setting: the runs on that data set; None where there are none: the defaults are proposed.
         out: the folder of runs, where there is no setting.
-        methods: as for `--methods`.
-        tasks: as for `--tasks`.
-        sweeps: as for `--sweep`.
-        seeds: the number of seeds.
+        methods: as for `--methods`; so are tasks and sweeps.
     """
     words = ["equida", "bench", benchmark]
     words += _setting_flags(setting) if setting else ["--data", "DIR"]

@@ -34,13 +34,7 @@ def ours(cell: "Cell", column: "Column", seeds: int) -> str:
 
 
 def beside(cell: "Cell", column: "Column", style: Mapping[int, str] | None = None) -> str:
-    """The published figure, and ours minus it; nothing where there is none.
-
-    Args:
-        cell: both figures.
-        column: where they stand.
-        style: by rank, how the published figure is set; plainly without one.
-    """
+    """The published figure, set by its rank as `style` says, and ours minus it; "" without one."""
     if cell.printed is None:
         return ""
     text = emphasized(f"{cell.printed.value:.{column.digits}f}", cell.printed.rank, style or {})

@@ -271,9 +271,7 @@ def _recipe_changes(config: RunConfig) -> dict[str, Any]:
 def _settings(config: RunConfig, fields: Sequence[str]) -> dict[str, Any]:
     """Everything in which two runs of one method may differ, besides task and seed.
 
-    Args:
-        config: one of them.
-        fields: the fields of the recipe that somebody has changed.
+    `fields` are those of the recipe that somebody has changed.
     """
     # Not as in the config: some tasks of benchmarks have learning rates of their own.
     known = config.recipe_name in RECIPES

@@ -95,13 +95,8 @@ def find_aims(
 ) -> dict[str, Aim]:
     """For each part of the method that aims at other than equal shares, those shares.
 
-    Where the config has them already, as in a run that is continued or done again, they stay.
-
-    Args:
-        config: the run.
-        task: its data.
-        fabric: rank zero finds them, and every process gets the same.
-        start: the network that training starts from, for an estimate.
+    Where the config has them already, as in a run that is continued or done again, they stay. Rank
+    zero finds them, and every process gets the same.
     """
     asked = asked_priors(config)
     if set(config.aims) == set(asked):
@@ -142,12 +137,9 @@ def apply_aims(method: Method, aims: Mapping[str, Aim]) -> None:
 
 
 def aim_of(method: Method, aims: Mapping[str, Aim]) -> list[float] | None:
-    """The class shares that a method aims at, of the first of its parts that does; None where none
-    does.
+    """The class shares that the first aiming part of a method aims at; None where no part does.
 
-    Args:
-        method: the method of a run.
-        aims: of its parts that aim at other than equal shares.
+    Parts without an entry in `aims` aim at equal shares.
     """
     if aims:
         return list(next(iter(aims.values())).aim)

@@ -77,11 +77,7 @@ def build(
 ) -> Built:
     """Network, method, optimiser and transforms of a run.
 
-    Args:
-        config: the run.
-        task: its data.
-        fabric: device and processes.
-        loaded: the config's backbone, where it has been loaded already.
+    The config's backbone is `loaded` where that has been done already.
     """
     recipe = config.recipe
     objective, backbone = make_objective(
@@ -138,8 +134,6 @@ def make_objective(
     """Network and method, freshly initialised.
 
     Args:
-        config: the run.
-        classes: how many classes.
         shape: of a row; None for images.
         pretrained: False where the backbone's weights will be replaced anyway.
         loaded: the config's backbone, where it has been loaded already.

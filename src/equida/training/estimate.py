@@ -32,9 +32,7 @@ def estimate(
     The backbone is left as it is: what is timed is a copy of it.
 
     Args:
-        backbone: the network to train.
         images: how many images both domains have.
-        recipe: how it is trained.
         extractor: the network that computes features, where it is another one.
     """
     module, x = _copied(backbone)

@@ -51,12 +51,8 @@ def predict(
     """The predictions for a domain; several processes share the work.
 
     Args:
-        objective: the network and the method that predicts with it.
-        domain: the samples.
         transform: how images are prepared; None for rows.
-        batch_size: samples of a batch.
         workers: threads that read images ahead.
-        fabric: device and processes.
         features: keep the network's features, too.
         inputs: the domain's rows, for validators.
     """
@@ -96,14 +92,7 @@ def predict(
 def network_of(
     objective: Objective, domain: ArrayDomain, *, batch_size: int, fabric: AnyFabric | None = None
 ) -> Callable[[Tensor], Tensor]:
-    """A function from rows of a domain, flattened, to log-probabilities, for validators.
-
-    Args:
-        objective: the network and the method that predicts with it.
-        domain: it knows the shape of a row.
-        batch_size: rows of a batch.
-        fabric: device and precision.
-    """
+    """A function from rows of a domain, flattened, to log-probabilities, for validators."""
     shape, example = row_shape(domain), next(objective.parameters())
     assert shape is not None
 
@@ -137,12 +126,7 @@ def input_rows(domain: Any) -> InputRows | None:
 
 
 def log_probs_of(logits: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Log-probabilities of a batch; crops of one image, (batch, crops, ...), are averaged.
-
-    Args:
-        logits: the network.
-        x: its inputs.
-    """
+    """Log-probabilities of a batch; crops of one image, (batch, crops, ...), are averaged."""
     crops = x.shape[1] if x.ndim == 5 else 1
     log_probs = logits(x.flatten(0, 1) if crops > 1 else x).float().log_softmax(1)
     if crops > 1:
@@ -167,10 +151,6 @@ def picks(history: Sequence[Mapping[str, float]], metric: str) -> dict[str, Mapp
 
 def kept_figure(result: Mapping[str, Any], name: str) -> float | None:
     """A figure of the weights that a run keeps; None where it is not there or not finite.
-
-    Args:
-        result: the content of result.json.
-        name: of the figure.
 
     >>> kept_figure({"kept": "last", "last": {"step": 5.0, "snd": 0.5}}, "snd")
     0.5

@@ -11,26 +11,16 @@ from equida.training.processes import AnyFabric
 
 
 class Feed:
-    """Makes the streams of batches of a run, and puts batches onto the device.
-
-    Args:
-        config: the run.
-        fabric: the device, and which share of each batch is this process's.
-        dtype: of the network's inputs.
-    """
+    """Makes the streams of batches of a run, and puts batches onto the device as `dtype`."""
 
     def __init__(self, config: RunConfig, fabric: AnyFabric, dtype: torch.dtype) -> None:
         self.config, self.recipe, self.fabric, self.dtype = config, config.recipe, fabric, dtype
         self._streams: dict[str, tuple[Any, BatchStream]] = {}
 
     def stream(self, role: str, domain: Any, transform: Any, start: int) -> BatchStream:
-        """Batches of this process's share, from batch number `start` on.
+        """This process's share of batches of a domain, from batch number `start` on.
 
-        Args:
-            role: "source" or "target".
-            domain: what is drawn from.
-            transform: how its images are prepared; None for rows.
-            start: the number of the first batch.
+        Its role is "source" or "target".
         """
         made = BatchStream(
             domain,

@@ -24,12 +24,8 @@ def prepare_method(
 ) -> bool:
     """Give the method what it computes of all rows; returns whether there is such a thing.
 
-    Args:
-        built: what is trained.
-        task: the data; labels of the target are not looked at.
-        fabric: device and processes; rank zero computes.
-        folder: where the run is written, on rank zero; None: nothing is written.
-        resumed: whether the run is continued, so that what was written down counts.
+    Rank zero computes it, without a look at labels of the target, and writes it into `folder`. In a
+    run that is `resumed`, what was written down counts.
     """
     method = built.objective.method
     if not method.prepares:

@@ -69,12 +69,7 @@ AnyFabric: TypeAlias = Union["Fabric", OneProcess]
 
 
 def started_outside(processes: int, num_nodes: int = 1) -> bool:
-    """Whether torchrun, srun or somebody on each machine starts the processes of a run.
-
-    Args:
-        processes: how many the run has on all machines.
-        num_nodes: how many machines there are.
-    """
+    """Whether torchrun, srun or somebody on each machine starts the processes of a run."""
     by_srun = os.environ.get("SLURM_STEP_NUM_TASKS") == str(processes)
     return processes > 1 and (num_nodes > 1 or by_srun or "TORCHELASTIC_RUN_ID" in os.environ)
 

@@ -74,11 +74,8 @@ class Recorder:
     """Records a run while it goes on: its log, evaluations, checkpoints and, last, its result.
 
     Args:
-        task: the data.
-        built: what is trained.
-        fabric: device and processes; rank zero writes.
         feed: knows which samples a batch had.
-        folder: where the run is written; None: nothing is written.
+        folder: where rank zero writes the run; None: nothing is written.
         observers: told of losses and evaluations as they come.
         validators: costly ones that each evaluation computes, besides the one that `keep` names.
     """

@@ -161,9 +161,7 @@ def data_spec(request: AdaptRequest) -> DataSpec:
 def class_rule(asked: ClassRule, further: Mapping[str, Any]) -> ClassRule:
     """Which classes a task has; a domain that is cut down to some classes leaves the task its own.
 
-    Args:
-        asked: what the user wants.
-        further: other fields of the `DataSpec`.
+    `further` are other fields of the `DataSpec`.
     """
     if asked not in typing.get_args(ClassRule):
         known = ", ".join(typing.get_args(ClassRule))

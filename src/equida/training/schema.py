@@ -20,10 +20,6 @@ def migrate(stored: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
     Every reader of config.json, result.json and of the config inside a checkpoint goes through
     this function; the rest of the code knows the present schema only.
 
-    Args:
-        stored: the parsed file.
-        kind: which file it is.
-
     Raises:
         InputError: a newer version of equida wrote the file, or it is not such a file at all.
 

@@ -31,12 +31,8 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     """The request on two feature files, where one domain is a feature file and the other images.
 
     The features of the images are computed with the network that the feature file names, and
-    written into the run's folder.
-
-    Args:
-        request: the request; it is given back as it is where both domains are of one kind.
-        folder: where to write; the folder of the request by default.
-        remarks: where remarks and progress go.
+    written into `folder`, by default that of the request. Where both domains are of one kind, the
+    request stays as it is.
     """
     pair = {"source": request.source, "target": request.target}
     if request.dataset or not all(isinstance(path, str) and path for path in pair.values()):
@@ -137,16 +133,7 @@ def extract_shared(
     *,
     cache: bool,
 ) -> None:
-    """Bring a feature file up to date, with the features that other commands have computed.
-
-    Args:
-        extractor: the network.
-        images: the domains.
-        file: the feature file.
-        options: how features are computed.
-        remarks: where remarks and progress go.
-        cache: whether to use the store that commands share.
-    """
+    """Bring a feature file up to date; with `cache`, by the store that all commands share."""
     store = FeatureStore.default() if cache else None
     with Bar(remarks.mode, unit="images") as bar:
         done = extractor.extract(images, file, options, bar, store)

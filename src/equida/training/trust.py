@@ -16,7 +16,6 @@ def named_code(config: RunConfig, *, method: bool = True, images: bool = True) -
     """The code that a record names: the name, and what it is used as.
 
     Args:
-        config: the record.
         method: whether the method will be used.
         images: whether features of images will be computed as for the run.
     """
@@ -49,8 +48,6 @@ def settle_trust(file: Path, code: dict[str, str], trust: bool, say: Callable[[s
     Args:
         file: what names the code.
         code: what `named_code` found there.
-        trust: whether the reader trusts whoever made the file.
-        say: told of each thing that will be run.
 
     Raises:
         InputError: the file is not trusted, and names code that no flag and no argument has named.

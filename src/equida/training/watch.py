@@ -39,11 +39,7 @@ def watch(
 ) -> Iterator[Watcher]:
     """The observer of a run; the terminal is put right however the run ends.
 
-    Args:
-        config: the run.
-        mode: how progress is shown.
-        folder: of the run.
-        tensorboard: write curves into the folder.
+    With `tensorboard`, curves are written into the run's folder.
     """
     writer = _writer(folder) if tensorboard and folder else None
     try:

@@ -30,11 +30,7 @@ def describe(
 ) -> dict[str, Any]:
     """Everything that the panels of one run show, without target labels as far as it goes.
 
-    Args:
-        shown: a finished run.
-        baseline: the source-only run to compare classes with.
-        pictures: where pictures of samples come from.
-        mapped: whether the run gets a map.
+    Classes are compared with the source-only run `baseline`; a run that is `mapped` gets a map.
     """
     result = shown.result
     values = {
