@@ -40,7 +40,6 @@ def figure_style(**changes: Any) -> Any:
 
 def new_figure(width: float, height: float, layout: Any = "constrained") -> Any:
     """An empty figure that needs no display."""
-    require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

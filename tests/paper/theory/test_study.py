@@ -8,11 +8,11 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from equida.paper.theory import QUICK, Check, Context, TheoryStudy, run_theory, write_record
 from equida.paper.theory.case_study import case_study_checks
-from equida.paper.theory.checks import CheckVerdict, verdict_fields
+from equida.paper.theory.checks import QUICK, Check, CheckVerdict, Context, verdict_fields
 from equida.paper.theory.identities import identity_checks
 from equida.paper.theory.landscape import landscape_checks
+from equida.paper.theory.study import TheoryStudy, run_theory, write_record
 
 CONTEXT = Context(QUICK)
 pytestmark = pytest.mark.slow(reason="a whole study of the paper's theory")

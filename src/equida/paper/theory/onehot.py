@@ -16,22 +16,17 @@ def balanced_sizes(rows: int, classes: int) -> list[int]:
     return [least + 1] * more + [least] * (classes - more)
 
 
-def partitions(rows: int, classes: int) -> Iterator[list[int]]:
-    """Every multiset of class sizes of `rows` one-hot rows, largest first.
+def partitions(rows: int, classes: int, largest: int | None = None) -> Iterator[list[int]]:
+    """Every multiset of class sizes of `rows` one-hot rows, none above `largest`, largest first.
 
     >>> list(partitions(4, 2))
     [[4, 0], [3, 1], [2, 2]]
     """
-    return _partitions(rows, classes, rows)
-
-
-def _partitions(rows: int, classes: int, largest: int) -> Iterator[list[int]]:
-    if classes == 0 or rows == 0:
-        if rows == 0:
-            yield [0] * classes
+    if rows == 0:
+        yield [0] * classes
         return
-    for first in range(min(rows, largest), (rows - 1) // classes, -1):
-        for rest in _partitions(rows - first, classes - 1, first):
+    for first in range(min(rows, largest or rows), (rows - 1) // classes, -1):
+        for rest in partitions(rows - first, classes - 1, first):
             yield [first, *rest]
 
 
