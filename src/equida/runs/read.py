@@ -206,16 +206,14 @@ class Run:
         from equida.training.processes import make_fabric
 
         rows = _rows(images)
-        files = None if rows is not None else image_files(_paths(images))
+        files = image_files(_paths(images)) if rows is None else iter(())
         predictor = restore(self.path, trust=self.trust)
         predictor.module.to(make_fabric(accelerator).device)
-        if rows is not None:
-            batches = predictor.predict_rows(rows, batch_size)
+        if rows is None:
+            total, batches = None, predictor.predict_batches(files, batch_size)
         else:
-            assert files is not None
-            batches = predictor.predict_batches(files, batch_size)
+            total, batches = len(rows), predictor.predict_rows(rows, batch_size)
         parts = []
-        total = None if rows is None else len(rows)
         with Bar(display_mode(progress), "predict", total, unit="samples") as bar:
             for part in batches:
                 parts.append(part)

@@ -250,7 +250,7 @@ def make_table(
         cells = row_cells(mine, data_set, tasks, select)
         shown = {
             column.key: dataclasses.replace(
-                cells[column.key], printed=_printed(printed, column.key, columns)
+                cells[column.key], printed=_printed(printed, column, columns)
             )
             for column in columns
         }
@@ -425,15 +425,15 @@ def _ordered(variants: Mapping[Any, Variant], reference: Reference | None) -> li
     )
 
 
-def _printed(row: PrintedRow | None, key: str, columns: Sequence[Column]) -> Printed | None:
+def _printed(row: PrintedRow | None, column: Column, columns: Sequence[Column]) -> Printed | None:
     """The published number of a column; an average over the columns that are shown."""
-    if row is None or not any(column.key == key and column.accuracy for column in columns):
-        return row.cells.get(key) if row else None
-    keys = {column.key for column in columns}
-    if key in row.cells and (key != AVERAGE or set(row.cells) <= keys):
-        return row.cells[key]
+    if row is None:
+        return None
+    keys = {each.key for each in columns}
+    if column.key != AVERAGE or (AVERAGE in row.cells and set(row.cells) <= keys):
+        return row.cells.get(column.key)
     shown = [cell.value for name, cell in row.cells.items() if name in keys and name != AVERAGE]
-    return Printed(statistics.fmean(shown)) if key == AVERAGE and shown else None
+    return Printed(statistics.fmean(shown)) if shown else None
 
 
 def _notes(
