@@ -22,7 +22,7 @@ from equida.training.request import AdaptRequest, Remarks
 
 pytest.importorskip("optuna", reason="needs optuna: pip install 'equida[tune]'")
 
-from equida.experiments.study import open_study, search_space, sqlite_url
+from equida.experiments.study import Study, search_space, sqlite_url, storage_errors
 
 TINY: dict[str, Any] = {"iterations": 6, "evaluate_every": 2, "batch_size": 20, "bottleneck": 4}
 
@@ -203,7 +203,8 @@ def test_two_workers_give_the_search_of_two_at_once(
     assert settings(done.search) == settings(expected.search)
     assert len(list((tmp_path / "out" / "trials").glob("*/result.json"))) == 4
     url, about = sqlite_url(tmp_path / "out" / "study.db"), done.search.about
-    with open_study(url, f"equida-{tuning._digest(about)}", ["nsm"], None, 0, "nobody") as study:
+    with storage_errors(url):
+        study = Study(url, f"equida-{tuning._digest(about)}", ["nsm"], None, 0, "nobody")
         assert [one.number for one in study.ended()] == [0, 1, 2, 3]
         assert [one.state for one in study.ended()] == ["finished"] * 4
 
@@ -225,7 +226,9 @@ def test_a_setting_that_somebody_else_began_is_left_to_them(
 ) -> None:
     done = tune(blobs, tmp_path / "out", trials=2)
     name = f"equida-{tuning._digest(done.search.about)}"
-    with open_study(sqlite_url(tmp_path / "out/study.db"), name, ["nsm"], None, 0, "me") as study:
+    url = sqlite_url(tmp_path / "out/study.db")
+    with storage_errors(url):
+        study = Study(url, name, ["nsm"], None, 0, "me")
         theirs = study.ask()
         assert study.begun() == [theirs]
     again = tune(blobs, tmp_path / "out", trials=3)

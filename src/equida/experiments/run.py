@@ -195,7 +195,8 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
     data = os.path.abspath(request.data) if request.data else None
-    choice = {**chosen_shares(request), "lists": chosen_lists(chosen, data, request.lists)}
+    choice = chosen_shares(request.source_shares, request.target_shares)
+    choice["lists"] = chosen_lists(chosen, data, request.lists)
     varied = {name: value for row in rows for name, value in row.recipe.items() if value}
     found = _network(request, chosen, tasks, choice, varied, remarks)
     weights = os.path.abspath(request.weights) if request.weights else None

@@ -101,7 +101,10 @@ class Study:
     ) -> None:
         self.optuna = import_optuna()
         self.methods, self.benchmark, self.seed, self.owner = methods, benchmark, seed, owner
-        storage = self.optuna.storages.RDBStorage(url.replace("{", "{{").replace("}", "}}"))
+        try:
+            storage = self.optuna.storages.RDBStorage(url.replace("{", "{{").replace("}", "}}"))
+        except ImportError as error:  # the driver of the database is not installed
+            raise InputError(_complaint(url, error)) from error
         self._study = self.optuna.create_study(
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
@@ -257,10 +260,8 @@ def import_optuna() -> Any:
 
 
 @contextlib.contextmanager
-def open_study(
-    url: str, name: str, methods: Sequence[str], benchmark: str | None, seed: int, owner: str
-) -> Iterator[Study]:
-    """A study that is used inside the block; the arguments are those of `Study`.
+def storage_errors(url: str) -> Iterator[None]:
+    """Inside, a study may be opened and used; optuna is silent.
 
     Raises:
         InputError: the database cannot be opened, read or written.
@@ -274,11 +275,7 @@ def open_study(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            try:
-                study = Study(url, name, methods, benchmark, seed, owner)
-            except ImportError as error:  # the driver of the database is not installed
-                raise InputError(_complaint(url, error)) from error
-            yield study
+            yield
     except (SQLAlchemyError, optuna.exceptions.OptunaError) as error:
         raise InputError(_complaint(url, error)) from error
     finally:

@@ -23,7 +23,7 @@ from equida.evaluation.validators import DEFAULT_VALIDATOR, VALIDATORS
 from equida.experiments.compare import stored_rows
 from equida.experiments.execute import Ended, Workers, do_runs, finished_result
 from equida.experiments.grid import Judge, PlannedRun, chosen_methods, folder_name
-from equida.experiments.study import Setting, Study, import_optuna, open_study, sqlite_url
+from equida.experiments.study import Setting, Study, import_optuna, sqlite_url, storage_errors
 from equida.fields import FieldError
 from equida.files import remove
 from equida.methods import Method
@@ -145,7 +145,8 @@ def run_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
         owner = f"{socket.gethostname()}:{folder.path.absolute()}"
         name = f"equida-{_digest(search.about)}"
         benchmark, seed = plan.config.benchmark, request.run.seed
-        with open_study(url, name, methods, benchmark, seed, owner) as study:
+        with storage_errors(url):
+            study = Study(url, name, methods, benchmark, seed, owner)
             leader = _Leader(request, study, configs, workers, search)
             search = leader.search_until_done(remarks)
         if search.chosen is None:
@@ -230,7 +231,7 @@ def _asked(
     assert plan.task is not None
     config, score = plan.config, request.validator or DEFAULT_VALIDATOR
     if request.oracle:
-        score = _metric(config)
+        score = config.metric
         if plan.task.judged.labels is None:
             raise InputError(
                 f"--oracle needs target labels, and {plan.task.target.name} has none; leave it out"
@@ -249,10 +250,6 @@ def _asked(
         "seed": config.seed,
     }
     return Search("tune", score, request.oracle, (), about)
-
-
-def _metric(config: RunConfig) -> str:
-    return config.data_set.metric if config.data_set else "accuracy"
 
 
 def _check_same(folder: Path, earlier: Search | None, search: Search) -> None:

@@ -67,8 +67,6 @@ class Built:
     """How target images are prepared for training; None for rows."""
     eval_transform: Transform | None
     """How images are prepared for evaluation; None for rows."""
-    metric: str
-    """Which accuracy the task is judged by."""
     dtype: torch.dtype
 
 
@@ -118,7 +116,6 @@ def build(
         _train_transform(backbone, task.source),
         _train_transform(backbone, task.target),
         _eval_transform(backbone, task.target, recipe.ten_crop),
-        config.data_set.metric if config.data_set else "accuracy",
         torch.float64 if recipe.precision == "64-true" else torch.float32,
     )
 

@@ -85,6 +85,11 @@ class RunConfig:
         return self.task.data_set if self.task else None
 
     @property
+    def metric(self) -> str:
+        """Which accuracy the task is judged by."""
+        return self.data_set.metric if self.data_set else "accuracy"
+
+    @property
     def protocol(self) -> str:
         """What was made of the data before the run, in words; "" for nothing."""
         spec = self.images or self.task

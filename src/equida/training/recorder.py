@@ -256,7 +256,7 @@ class Recorder:
 
     def _save(self, done: int) -> None:
         if self.recipe.keep != "last":
-            best = picks(self.history, self.built.metric)[self.recipe.keep]
+            best = picks(self.history, self.config.metric)[self.recipe.keep]
             if best["step"] == done:
                 state = self.built.objective.state_dict()
                 self.best = {name: value.detach().cpu().clone() for name, value in state.items()}
@@ -294,10 +294,10 @@ class Recorder:
             "data_sha256": self.config.data_sha256,
             "weights_sha256": self.config.weights_sha256,
             "classes": list(self.task.classes),
-            "metric": self.built.metric,
+            "metric": self.config.metric,
             "kept": self.recipe.keep,
             "last": self.history[-1],
-            "picks": picks(self.history, self.built.metric),
+            "picks": picks(self.history, self.config.metric),
             "seconds": seconds,
         }
         if self.config.aims:

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,15 +24,6 @@ from equida.training.predictor import classes_of
 
 LOG = logging.getLogger(__name__)
 ROWS_AT_ONCE = 8192
-
-
-class SharesRequest(Protocol):
-    """A request that may cut classes down."""
-
-    @property
-    def source_shares(self) -> str: ...
-    @property
-    def target_shares(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -141,7 +132,7 @@ def data_spec(request: AdaptRequest) -> DataSpec:
     further = {
         "skip_unreadable": request.skip_unreadable,
         "ignore_target_labels": request.ignore_target_labels,
-        **chosen_shares(request),
+        **chosen_shares(request.source_shares, request.target_shares),
     }
     pair = (request.source, request.target)
     if not request.dataset:
@@ -175,11 +166,11 @@ def chosen_lists(chosen: Benchmark, data: str | None, lists: str | None) -> str 
     return None if found is None else str(found)
 
 
-def chosen_shares(request: SharesRequest) -> dict[str, Any]:
+def chosen_shares(source: str, target: str) -> dict[str, Any]:
     """The fields of `DataSpec` for the class shares that are asked for, checked."""
     return {
-        name: checked_shares(getattr(request, name), f"--{name.replace('_', '-')}")
-        for name in ("source_shares", "target_shares")
+        "source_shares": checked_shares(source, "--source-shares"),
+        "target_shares": checked_shares(target, "--target-shares"),
     }
 
 
@@ -255,7 +246,7 @@ def _open_memory(
         for domain in (request.source, request.target)
     )
     assert target is not None
-    shares = chosen_shares(request)
+    shares = chosen_shares(request.source_shares, request.target_shares)
     if source is not None:
         source = subsampled(source, shares["source_shares"], "source")
     target = subsampled(target, shares["target_shares"], "target")

@@ -79,15 +79,8 @@ def repeat_run(
     conform(stored, Started, f"{first.path}: config.json: processes")
     known = [field.name for field in dataclasses.fields(Started)]
     started = Started(**{name: stored[name] for name in known if name in stored})
-    launch(
-        config,
-        second.path,
-        devices=started.devices,
-        num_nodes=started.num_nodes,
-        accelerator=started.accelerator,
-        threads=started.threads,
-        watch=partial(watch, mode=mode),
-    )
+    shown = partial(watch, mode=mode)
+    launch(config, second.path, **dataclasses.asdict(started), watch=shown)
     return dataclasses.replace(
         _compared(first, second, config), code=tuple(_changed_code(before, config.plugins))
     )
