@@ -101,7 +101,6 @@ def _optima(grids: dict[str, Tensor]) -> Check:
     }
     return Check(
         id="case-study.1",
-        section="case study",
         claim="P1 to P4 are the optima of MS, P2 and P3 those of BNM and of CWSM and NSM at r > 0",
         reference="Sec. 3.6, observation 1",
         tried=_grid_text(grids["a"]),
@@ -118,7 +117,6 @@ def _without_equity(grids: dict[str, Tensor]) -> Check:
     monotone = float((grids["f"] - squares / (2.0 + squares)).abs().max())
     return Check(
         id="case-study.2a",
-        section="case study",
         claim="the surface of CWSM (r = 0) is identical to that of MS, and NSM (r = 0) is similar",
         reference="Sec. 3.6, observation 2",
         tried=_grid_text(grids["a"]),
@@ -142,7 +140,6 @@ def _larger_r() -> Check:
     nsm_stays = max(gaps["nsm"][1:]) - min(gaps["nsm"][1:])
     return Check(
         id="case-study.2b",
-        section="case study",
         claim="for both CWSM and NSM, larger r leads to more expectation on balanced solutions",
         reference="Sec. 3.6, observation 2",
         tried="value at P2 minus value at P1 for r = 0, 0.25, 0.5, 0.75, 1",
@@ -171,7 +168,6 @@ def _uncertain() -> Check:
     lower = computed["nsm"]["value"] < computed["bnm"]["value"]
     return Check(
         id="case-study.3a",
-        section="case study",
         claim="near p1 = p2 = 0.5 values and gradients are large for BNM, small for NSM (r = 0.5)",
         reference="Sec. 3.6, observation 3",
         tried="values at (0.5, 0.5) and slopes along (1, -1) by differences",
@@ -198,7 +194,6 @@ def _robustness() -> Check:
         sizes[name] = float(torch.stack(torch.autograd.grad(value, inputs)).norm(dim=0).mean())
     return Check(
         id="case-study.3b",
-        section="case study",
         claim="CWSM (r = 0.5) too is flat near p1 = p2 = 0.5",
         reference="Sec. 3.6, observation 3",
         tried="mean gradient norm over 20 x 20 points of [0.4, 0.6]^2",
@@ -216,7 +211,6 @@ def _flat(grids: dict[str, Tensor]) -> Check:
     )
     return Check(
         id="case-study.flat",
-        section="case study",
         claim="at r = 1 CWSM and NSM (alpha = 1) do not push equal rows to a decision",
         reference="Sec. 3.6, panels (e) and (h)",
         tried="both surfaces along p1 = p2",

@@ -21,12 +21,13 @@ CheckVerdict = Literal["holds", "paper wrong", "paper silent", "differs"]
 paper. differs: the computed figure is not the printed or the expected one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """One claim, what was tried, and the result."""
 
     id: str
-    section: str
+    section: str = ""
+    """The part of the study that it belongs to; filled in by `run_theory`."""
     claim: str
     reference: str
     """The place in the paper; equations and theorems are counted as its source numbers them."""

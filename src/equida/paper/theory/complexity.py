@@ -159,7 +159,6 @@ def _slope_check(slope: Slope, row: ComplexityRow) -> Check:
     other = "C" if slope.axis == "B" else "B"
     return Check(
         id=f"complexity.{row.name.lower().replace(', ', '.').replace(' ', '')}.{slope.axis}",
-        section="complexity",
         claim=f"{row.name}: time ~ {slope.axis}^{slope.printed}",
         reference=f"Table 2, {row.printed_order}",
         tried=f"{slope.axis} = {', '.join(map(str, slope.sizes))} at {other} = {slope.fixed}, "
@@ -185,7 +184,6 @@ def order_check(rows: Sequence[ComplexityRow] = ROWS) -> Check:
     found = f"In Table 2 CWSM ({cwsm.printed_order}) is not below {listed}"
     return Check(
         id="complexity.sentence",
-        section="complexity",
         claim="the complexity of CWSM is lower than those of both BNM and NSM",
         reference="Sec. 3.7, against Table 2",
         tried="the exponents of B and C in Table 2",

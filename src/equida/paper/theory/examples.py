@@ -75,7 +75,6 @@ def _figure(table: int, column: str, name: str) -> Check:
         )
     return Check(
         id=f"table-{table}.{name}.{column.replace(' ', '-')}",
-        section="examples",
         claim=f"{column} of {name}",
         reference=f"Table {table}",
         tried="float64; CWS at r = 0.5, NS at r = 0.5, alpha = 1, eps = 0",
@@ -104,7 +103,6 @@ def _parameters() -> Check:
     ranges = {rounded(alpha): [fitting[0], fitting[-1]] for alpha, fitting in ns.items()}
     return Check(
         id="table-3.parameters",
-        section="examples",
         claim="r and alpha behind the CWS and NS columns",
         reference="Table 3",
         tried="r = 0, 0.01, ..., 1 and alpha in {0.5, 1, 1.5, 2, 2.5}, eps = 0",

@@ -155,7 +155,6 @@ def _over_all(
 def _shared_fields(stacks: list[Tensor], worst: float) -> dict[str, Any]:
     shapes = ", ".join(f"{rows}x{classes}" for rows, classes in SHAPES)
     return {
-        "section": "identities",
         "tried": f"{sum(map(len, stacks))} random matrices of {shapes}, float64",
         "computed": worst,
         "deviation": worst,
@@ -195,7 +194,6 @@ def _one_hot_forms() -> Check:
             worst = max(worst, *(abs(float(one)) for one in differences))
     return Check(
         id="one-hot.forms",
-        section="identities",
         claim="nuclear norm, CWS and NS at one-hot rows follow from the class sizes; the norm is "
         "C CWS at r = 0.5",
         reference="Eqs. 8, 25, 41 and 46",
@@ -231,7 +229,6 @@ def _hessian(context: Context) -> Check:
         least = min(least, float(printed.diagonal().min()))
     return Check(
         id="theorem-2.hessian",
-        section="identities",
         claim="CWS in one row has the printed diagonal Hessian, and it is positive",
         reference="Eqs. 16 and 17, in the proof of Theorem 2",
         tried=f"{count} random rows with 0.01 < r < 0.99 against autograd in float64, a third of "

@@ -40,7 +40,6 @@ def landscape_checks(context: Context) -> list[Check]:
     return [
         Check(
             id="local-maxima",
-            section="limits",
             claim="an ascent may end at unbalanced classes: one-hot matrices are local maxima",
             reference="Sec. 3.3 to 3.5, which speak of optimal solutions only",
             tried=f"all {len(sizes)} class sizes of {SHAPE[0]}x{SHAPE[1]} one-hot matrices; "

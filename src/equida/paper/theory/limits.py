@@ -41,7 +41,6 @@ def _no_equity_at_one() -> Check:
     only_presence = bool(torch.allclose(worth, (sizes > 0).double().mean(-1)))
     return Check(
         id="cwsm.r1.equity",
-        section="limits",
         claim="CWSM at r = 1 balances the classes most",
         reference='Sec. 3.4: "The larger the r is, the more intensive the equity constraint is"',
         tried=f"all {len(sizes)} multisets of class sizes of 36 rows in 12 classes",
@@ -60,7 +59,6 @@ def _no_discriminability_at_one() -> Check:
     sharp = float(class_weighted_squares(torch.eye(4, dtype=torch.float64)[:2], r=1.0))
     return Check(
         id="cwsm.r1.discriminability",
-        section="limits",
         claim="CWSM at r = 1 does not even ask for one-hot rows where B < C",
         reference="Sec. 4.3, r = 1 on Office-Home, where B = 36 < C = 65",
         tried="rows (.5, .5, 0, 0) and (0, 0, .5, .5) against one-hot rows",
@@ -86,7 +84,6 @@ def _pressure_peaks() -> Check:
     peak = grid[ratios.index(top)]
     return Check(
         id="cwsm.r.peak",
-        section="limits",
         claim="the larger r, the more intensive the equity constraint of CWSM",
         reference='Sec. 3.4: "The larger the r is, the more intensive the equity constraint is"',
         tried="CWS(P3) / CWS(P2), what balance gains over sizes 3 and 1, at 1001 values of r",
@@ -109,7 +106,6 @@ def _no_effect_at_vertices(context: Context) -> Check:
     context.note("limits of the parameters: eps")
     return Check(
         id="nsm.r.vertices",
-        section="limits",
         claim="NSM: the intensity of the equity constraint increases as r rises",
         reference='Sec. 3.5: "When 0 < r < 1, the intensity of the equity constraint increases '
         'as r rises"',
@@ -137,7 +133,6 @@ def _epsilon_rule(context: Context) -> Check:
     shown = tie < 1e-12 and by_eps[1e-6][0] < by_eps[1e-6][1] and result.softness > 0.01
     return Check(
         id="nsm.eps.rule",
-        section="limits",
         claim="eps = 0 for B < C and 1e-6 for B >= C",
         reference="Sec. 3.5 below Eq. 27, against Eq. 40 and Sec. 4.1",
         tried="rows (.5, .5, 0, 0) and (0, 0, .5, .5) against one-hot rows; "
@@ -169,7 +164,6 @@ def _epsilon_at_equal(context: Context) -> Check:
     one_hot_only = all(one.attained and one.one_hot for one in results)
     return Check(
         id="nsm.eps.equal",
-        section="limits",
         claim="eps = 0 is enough at B = C",
         reference="Eq. 40, which asks for eps > 0 where B <= C",
         tried=f"{sum(one.starts for one in results)} ascents at {shape_list(results)}, "
@@ -192,7 +186,6 @@ def _alpha_zero() -> Check:
         refused = True
     return Check(
         id="nsm.alpha.zero",
-        section="limits",
         claim="alpha >= 0",
         reference="Sec. 3.5 below Eq. 27",
         tried="three orthogonal rows with alpha = 0",
@@ -211,7 +204,6 @@ def _jump_at_zero() -> Check:
     )
     return Check(
         id="nsm.r.zero",
-        section="limits",
         claim="NSM jumps between r = 0 and every r above 0",
         reference="Eq. 29",
         tried="NS(P2), alpha = 1, at r = 0, 1e-9 and 1",
@@ -230,7 +222,6 @@ def _count_of_small_classes() -> Check:
     solutions = [m for m in range(classes + 1) if m * least + (classes - m) * most == rows]
     return Check(
         id="balance.m",
-        section="limits",
         claim="where C divides B, Eq. 10 does not determine m",
         reference="Eq. 10",
         tried="every m from 0 to C at B = 36, C = 12",
@@ -249,7 +240,6 @@ def _definition() -> Check:
     least = {classes: -1.0 + 2.0 / classes for classes in (12, 31, 65)}
     return Check(
         id="equity.range",
-        section="limits",
         claim="equal sizes can be out of reach, and equity can be negative",
         reference="Definition 1 (Eqs. 4, 5) and the measure of Sec. 4.3",
         tried="the most balanced one-hot matrix of 36x31, and all rows in one class",

@@ -102,7 +102,6 @@ def _optimum(context: Context, name: str) -> Check:
     }
     return Check(
         id=f"prior.{name}",
-        section="prior",
         claim=formula[name],
         reference="not in the paper (argument `prior` of the losses)",
         tried=f"all vectors of class sizes and {starts} ascents, random priors, "
@@ -168,7 +167,6 @@ def _aim(context: Context) -> Check:
     near = max(worst.values()) < 0.005
     return Check(
         id="prior.aim",
-        section="prior",
         claim="CWSM, BNM and NSM with the prior q aim at the shares q",
         reference="not in the paper (argument `prior` of the losses)",
         tried=f"{draws} random q, {rows} rows, {classes} classes, r = 0.5",
@@ -205,7 +203,6 @@ def _random_batches(context: Context) -> Check:
             rising &= bool(expected(other) > least)
     return Check(
         id="prior.random_batches",
-        section="prior",
         claim="batches drawn at random cost NSM least where the shares of the classes are q",
         reference="not in the paper (argument `prior` of the losses)",
         tried=f"{draws} random q, each against {draws} other shares; the expectation of O over all "

@@ -151,7 +151,6 @@ def _check(
     highest = "no point above it" if excess <= 0.0 else f"highest point {excess:.0e} above it"
     return Check(
         id=name,
-        section="theorems",
         claim=claim,
         reference=reference,
         tried=f"{starts} softmax ascents of {results[0].steps} steps ({points:.1e} points), "
@@ -192,7 +191,6 @@ def _enumeration(context: Context) -> Check:
     count = sum(one["class_size_multisets"] for one in computed if one["measure"] == "NS")
     return Check(
         id="theorems.enumeration",
-        section="theorems",
         claim="among one-hot matrices the balanced ones alone are best",
         reference="Eqs. 9, 26 and 42, at B = 36 of Sec. 4.1",
         tried=f"all {count} multisets of class sizes of 36 rows in 12, 31 and 65 classes; nuclear "
