@@ -134,7 +134,6 @@ def test_spellings_that_differ_between_source_and_target_are_said(tmp_path: Path
         out=str(tmp_path),
     )
     plan = make_plan(request, Remarks(said.append))
-    assert plan.task is not None
     assert plan.task.target.labels is not None
     assert plan.task.target.labels.tolist() == [0, 1] * 20
     assert said == [

@@ -54,7 +54,6 @@ def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
         InputError: the data are images, the folder holds something else, or no candidate could be
             run to its end.
     """
-    assert plan.task is not None
     if not isinstance(plan.task.target, ArrayDomain):
         raise InputError(
             f"--method {AUTO} compares methods on rows such as features, and the target has images;"
@@ -118,7 +117,6 @@ def _try(
 
 def _train(plan: Plan, request: AdaptRequest, remarks: Remarks) -> dict[str, Any]:
     """The result of a run without what only the chosen one needs: calibration, a look at shares."""
-    assert plan.task is not None
     config, folder = plan.config, plan.folder
     config.check()
     check_priors(config, plan.task)

@@ -228,7 +228,6 @@ def _asked(
     request: TuneRequest, methods: Sequence[str], plan: Plan, code: Collection[plugins.Plugin]
 ) -> Search:
     """The search as it begins."""
-    assert plan.task is not None
     config, score = plan.config, request.validator or DEFAULT_VALIDATOR
     if request.oracle:
         score = config.metric
@@ -273,28 +272,25 @@ class _Configs:
     """The config and the folder of the run for each setting."""
 
     def __init__(self, plan: Plan, root: Path) -> None:
-        self.plan, self.root = plan, root
+        self.plan, self.task, self.root = plan, plan.task, root
 
     def of(self, method: str, overrides: Mapping[str, Any]) -> RunConfig:
         """The config, checked."""
-        assert self.plan.task is not None
         config = dataclasses.replace(
             self.plan.config, method=method, overrides=dict(overrides), plugins=()
         )
         config.check()
-        check_priors(config, self.plan.task)
+        check_priors(config, self.task)
         return with_plugins(config)
 
     def planned(self, setting: Setting, judge: Judge) -> PlannedRun:
-        assert self.plan.task is not None
-        config, task = self.of(setting.method, setting.overrides), self.plan.task.name
+        config = self.of(setting.method, setting.overrides)
         variant = Variant(setting.method, setting.overrides, shown=setting.overrides)
         folder = self.folder(config, variant)
-        return PlannedRun(variant, task, config.seed, config, folder, judge)
+        return PlannedRun(variant, self.task.name, config.seed, config, folder, judge)
 
     def folder(self, config: RunConfig, variant: Variant) -> Path:
-        assert self.plan.task is not None
-        return self.root / "trials" / folder_name(config, variant, self.plan.task.name)
+        return self.root / "trials" / folder_name(config, variant, self.task.name)
 
     def tried(self, one: Tried) -> Tried:
         """The same with the folder of its run, if that is on this machine."""

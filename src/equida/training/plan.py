@@ -53,8 +53,8 @@ class Plan:
 
     config: RunConfig
     folder: Path
-    task: Task | None = None
-    """The opened data; None where they still have to be opened."""
+    task: Task
+    """The opened data."""
     backbone: SeededBackbone | None = None
     """The loaded backbone; None where it still has to be loaded."""
 
@@ -305,7 +305,7 @@ def _advise(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
     """
     import torch
 
-    if torch.cuda.is_available() or request.accelerator == "gpu" or plan.task is None:
+    if torch.cuda.is_available() or request.accelerator == "gpu":
         return plan
     config = plan.config
     weights = Path(config.weights) if config.weights else None
