@@ -78,7 +78,7 @@ class Ended:
     folder: str
     failure: str | None = None
     stopped: bool = False
-    """Whether the failure is that its judge has stopped it."""
+    """Whether it ended early because its judge stopped it."""
 
 
 class GridResults:

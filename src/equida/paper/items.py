@@ -109,7 +109,7 @@ def choose_groups(
 
     Of a benchmark's data the ones with most finished runs are used, and of those the network and
     recipe with most finished runs. Runs that started from another run, or that had only some of the
-    samples by a protocol, are none of the paper's. The benchmarks in `order` come first.
+    samples by a protocol, are not used at all. The benchmarks in `order` come first.
     """
     known = [
         run

@@ -329,7 +329,7 @@ def read_runs(root: Path) -> list[Run]:
 
 
 def read_predictions(run: Run) -> StoredPredictions:
-    """The target predictions of a run, for whoever looks at many runs and keeps those of none.
+    """The target predictions of a run; unlike `Run.predictions`, they are not kept in memory.
 
     Raises:
         InputError: they are damaged or not there.

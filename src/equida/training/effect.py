@@ -22,7 +22,7 @@ def check_effect(
 ) -> None:
     """Refuse settings for images that would have no effect on these data.
 
-    Settings that decide only how fast something is are said to be without effect instead.
+    For settings that only change how fast something is, a remark says so instead.
 
     Args:
         task: the opened data.

@@ -274,8 +274,8 @@ class Recorder:
         """Write weights, predictions and, last, the result.
 
         Args:
-            describe: makes further entries of the result from the final target predictions; how
-                long it takes is no part of the run's seconds, but of `further_seconds`.
+            describe: makes further entries of the result from the final target predictions; its
+                time counts as `further_seconds`, not as the run's seconds.
         """
         seconds = round(self.elapsed(), 3)
         if self.recipe.keep != "last":

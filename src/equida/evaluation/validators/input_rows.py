@@ -91,8 +91,8 @@ def cluster_agreement(target: DomainPredictions, source: DomainPredictions | Non
     """Share of samples whose predicted class is that of their cluster label, in [0, 1].
 
     Cluster labels (`equida.clustering.cluster_labels`) are computed once from the rows of both
-    domains and the source's labels. They are a second opinion, so that the score cannot tell which
-    of two networks is right that differ from it equally often.
+    domains and the source's labels. They are a second opinion: of two networks that disagree with
+    them equally often, the score cannot tell which one is right.
     """
     assert target.cluster_labels is not None
     return float((target.predicted == target.cluster_labels).double().mean())
