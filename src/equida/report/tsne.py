@@ -7,22 +7,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from equida.errors import InputError
 
+NEIGHBOURS = 30.0
+"""About how many neighbours a sample has; lowered where there are few samples."""
 FEW = 1000
 """Up to as many samples, the neighbours are searched exactly, which is then the quick way."""
 
 
-def embed(
-    probs: ArrayLike, *, perplexity: float = 30.0, iterations: int = 350, seed: int = 0
-) -> NDArray[np.float64]:
+def embed(probs: ArrayLike, *, iterations: int = 350) -> NDArray[np.float64]:
     """Places in the plane, (samples, 2), in [0, 1]; the same for the same predictions.
 
     The distance of two samples is that of the square roots of their probabilities (Hellinger's).
 
     Args:
         probs: predictions, (samples, classes), as a tensor or an array.
-        perplexity: about how many neighbours a sample has; lowered where there are few samples.
         iterations: steps of the optimizer after the early ones.
-        seed: of everything random in it.
 
     Raises:
         InputError: openTSNE is not installed.
@@ -31,14 +29,14 @@ def embed(
     if len(values) < 4:
         return np.linspace(0.0, 1.0, 2 * len(values)).reshape(-1, 2)
     tsne = import_tsne()(
-        perplexity=min(perplexity, (len(values) - 1) / 3),
+        perplexity=min(NEIGHBOURS, (len(values) - 1) / 3),
         n_iter=iterations,
         initialization=_initialization(values),
         neighbors="exact" if len(values) <= FEW else "auto",
         # Interpolation pays off far above this number; Barnes and Hut's way is quick below it.
         negative_gradient_method="bh" if len(values) <= FEW else "auto",
         n_jobs=1,
-        random_state=seed,
+        random_state=0,
     )
     return fit_square(np.asarray(tsne.fit(np.sqrt(values.clip(0.0))), np.float64))
 

@@ -90,7 +90,7 @@ def predict(
 
 
 def network_of(
-    objective: Objective, domain: ArrayDomain, *, batch_size: int, fabric: AnyFabric | None = None
+    objective: Objective, domain: ArrayDomain, *, batch_size: int, fabric: AnyFabric
 ) -> Callable[[Tensor], Tensor]:
     """A function from rows of a domain, flattened, to log-probabilities, for validators."""
     shape, example = row_shape(domain), next(objective.parameters())
@@ -101,7 +101,7 @@ def network_of(
         with torch.inference_mode(), evaluating(objective):
             for part in rows.split(batch_size):
                 x = part.reshape(-1, *shape).to(example.device, example.dtype)
-                with fabric.autocast() if fabric else nullcontext():
+                with fabric.autocast():
                     found.append(log_probs_of(lambda x: objective.predict(x)[1], x).cpu())
         return torch.cat(found)
 

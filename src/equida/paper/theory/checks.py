@@ -104,12 +104,12 @@ class Context:
         return torch.Generator().manual_seed(zlib.crc32(f"{self.seed} {name}".encode()))
 
 
-def rounded(value: float, digits: int = 4) -> str:
-    """The number as a table shows it: fixed digits, without trailing zeros.
+def rounded(value: float) -> str:
+    """The number as a table shows it: four digits, without trailing zeros.
 
     >>> rounded(2.828427), rounded(2.0), rounded(float("inf"))
     ('2.8284', '2', 'infinite')
     """
     if math.isinf(value):
         return "infinite"
-    return f"{value:.{digits}f}".rstrip("0").rstrip(".")
+    return f"{value:.4f}".rstrip("0").rstrip(".")

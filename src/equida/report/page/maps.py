@@ -13,6 +13,8 @@ POINTS = 400
 """Samples of a map: enough to see the clusters, few enough for a phone."""
 GAP = 0.018
 """Least distance of two samples on a map: about a marker, so that the mouse finds each."""
+ROUNDS = 200
+"""The most rounds of pushing samples apart."""
 HEART = ("source_only", "max_square", "bnm", "cwsm", "nsm")
 """The systems whose maps the paper compares come first, source only beside them."""
 
@@ -38,22 +40,22 @@ def shown_samples(count: int, limit: int = POINTS) -> NDArray[np.int64]:
     return np.unique(np.arange(min(count, limit)) * count // min(count, limit))
 
 
-def spread(places: NDArray[np.float64], gap: float = GAP, rounds: int = 200) -> NDArray[np.float64]:
-    """The places with those nearer than `gap` pushed apart, in [0, 1]; always the same way.
+def spread(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The places with those nearer than `GAP` pushed apart, in [0, 1]; always the same way.
 
     Samples that are predicted alike lie on one another, and one marker would hide dozens.
     """
     angles = np.arange(len(places)) * 2.399963
     # The least shift gives equal places a direction to leave in.
-    moved = places + 0.01 * gap * np.stack([np.cos(angles), np.sin(angles)], 1)
-    for _ in range(rounds):
+    moved = places + 0.01 * GAP * np.stack([np.cos(angles), np.sin(angles)], 1)
+    for _ in range(ROUNDS):
         apart = moved[:, None] - moved[None]
         distance = np.linalg.norm(apart, axis=2)
         np.fill_diagonal(distance, np.inf)
-        lack = np.clip(gap - distance, 0.0, None)
-        if lack.max(initial=0.0) < 0.1 * gap:
+        lack = np.clip(GAP - distance, 0.0, None)
+        if lack.max(initial=0.0) < 0.1 * GAP:
             break
         push = (apart * (lack / (2 * distance))[..., None]).sum(1)
         length = np.linalg.norm(push, axis=1, keepdims=True)
-        moved = moved + push * np.minimum(1.0, gap / np.maximum(2 * length, 1e-12))
+        moved = moved + push * np.minimum(1.0, GAP / np.maximum(2 * length, 1e-12))
     return fit_square(moved)
