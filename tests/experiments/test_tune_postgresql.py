@@ -46,8 +46,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = free.getsockname()[1]
     settings = ("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
     run([*other, known[-1] / "initdb", "-D", data, "-U", "equida", "-A", "trust", "-N"], cwd=place)
-    command = [*other, known[-1] / "postgres", "-D", data, "-p", str(port), *settings]
-    with Process(command, cwd=place) as process:
+    server: list[str | Path] = [*other, known[-1] / "postgres", "-D", data, "-p", str(port)]
+    with Process([*server, *settings], cwd=place) as process:
         address = f"127.0.0.1:{port}"
         process.wait_until(lambda: "ready to accept" in process.err, "a server that answers")
         yield f"postgresql://equida@{address}/postgres"
