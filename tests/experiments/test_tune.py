@@ -12,6 +12,7 @@ import pytest
 import equida
 from equida.cli import main
 from equida.errors import InputError
+from equida.experiments import study as studies
 from equida.experiments import tune as tuning
 from equida.experiments.execute import Ended, Workers, do_run
 from equida.experiments.grid import Judge, PlannedRun
@@ -207,6 +208,37 @@ def test_two_workers_give_the_search_of_two_at_once(
         study = Study(url, f"equida-{tuning._digest(about)}", ["nsm"], None, 0, "nobody")
         assert [one.number for one in study.ended()] == [0, 1, 2, 3]
         assert [one.state for one in study.ended()] == ["finished"] * 4
+
+
+def test_tables_that_another_machine_has_just_made_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    optuna = pytest.importorskip("optuna")
+    from sqlalchemy.exc import IntegrityError, OperationalError
+
+    opened = []
+    late: list[Exception] = [
+        IntegrityError("CREATE TABLE", {}, Exception("duplicate key")),
+        OperationalError("CREATE TABLE", {}, Exception("table studies already exists")),
+    ]
+
+    class Storage(optuna.storages.RDBStorage):  # type: ignore[misc, name-defined]
+        def __init__(self, url: str) -> None:
+            opened.append(url)
+            if late:
+                raise late.pop()
+            super().__init__(url)
+
+    monkeypatch.setattr(optuna.storages, "RDBStorage", Storage)
+    monkeypatch.setattr(studies, "RETRY_SECONDS", 0.0)
+    url = sqlite_url(tmp_path / "study.db")
+    with storage_errors(url):
+        assert Study(url, "shared", ["nsm"], None, 0, "me").ended() == []
+    assert len(opened) == 3
+    late += [OperationalError("CONNECT", {}, Exception("the server does not answer"))]
+    with pytest.raises(InputError, match="the server does not answer"), storage_errors(url):
+        Study(url, "shared", ["nsm"], None, 0, "me")
+    assert len(opened) == 4
 
 
 @pytest.mark.slow(reason="whole searches with their database")

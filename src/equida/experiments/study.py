@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import math
 import statistics
+import time
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 DIGITS = 4
 """Values have so many significant digits: finer ones make no difference, and commands are read."""
+ATTEMPTS, RETRY_SECONDS = 5, 0.5
+"""How often the tables of a database are asked for, and how long to wait in between."""
 FEWEST_FOR_MEDIAN = 5
 """As long as fewer runs have finished, none is stopped."""
 
@@ -101,12 +104,8 @@ class Study:
     ) -> None:
         self.optuna = import_optuna()
         self.methods, self.benchmark, self.seed, self.owner = methods, benchmark, seed, owner
-        try:
-            storage = self.optuna.storages.RDBStorage(url.replace("{", "{{").replace("}", "}}"))
-        except ImportError as error:  # the driver of the database is not installed
-            raise InputError(_complaint(url, error)) from error
         self._study = self.optuna.create_study(
-            storage=storage, study_name=name, direction="maximize", load_if_exists=True
+            storage=_open_storage(url), study_name=name, direction="maximize", load_if_exists=True
         )
         if not self._study.get_trials(deepcopy=False):
             for method in methods:
@@ -239,6 +238,28 @@ def _seed(seed: int, number: int) -> int:
     """A seed for each setting, so that a search that is continued draws nothing twice."""
     digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
     return int.from_bytes(digest[:4], "big")
+
+
+def _open_storage(url: str) -> Any:
+    """The database, with its tables.
+
+    Machines that begin together may all try to make the tables. Those that come late fail, and find
+    the tables there when they try again.
+    """
+    from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+    attempts = 1
+    while True:
+        try:
+            return import_optuna().storages.RDBStorage(url.replace("{", "{{").replace("}", "}}"))
+        except ImportError as error:  # the driver of the database is not installed
+            raise InputError(_complaint(url, error)) from error
+        except SQLAlchemyError as error:
+            late = isinstance(error, IntegrityError) or "already exists" in str(error)
+            if not late or attempts == ATTEMPTS:
+                raise
+            attempts += 1
+            time.sleep(RETRY_SECONDS)
 
 
 def sqlite_url(file: Path) -> str:
