@@ -86,9 +86,9 @@ def serve(methods: Mapping[str, Train | str], package: str) -> None:
         if isinstance(train, str):
             print(json.dumps(found | {"reason": train}), flush=True)
             continue
+        _seed(int(seed))
         train(rows, 2)  # imports what only training imports
-        torch.manual_seed(int(seed))
-        np.random.seed(int(seed))  # noqa: NPY002  # pytorch-adapt draws by this generator
+        _seed(int(seed))
         start = time.perf_counter(), time.process_time()
         logits = train(rows, int(steps))
         end = time.perf_counter(), time.process_time()
@@ -96,3 +96,8 @@ def serve(methods: Mapping[str, Train | str], package: str) -> None:
             right = logits(rows.target).argmax(1) == rows.target_labels
         found |= {"wall": end[0] - start[0], "processor": end[1] - start[1]}
         print(json.dumps(found | {"accuracy": float(right.float().mean())}), flush=True)
+
+
+def _seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  # pytorch-adapt draws by this generator
