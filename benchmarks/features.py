@@ -4,8 +4,9 @@ All run in one process with the same threads and batch size, in turns; a ratio i
 with files read, decoded, transformed and features written, over images per second of the loop. The
 loop is the strongest one: images in channels_last, batch norms folded into convolutions, inference
 mode. Beside it stands the ratio by the processor's time, which other work on the machine changes
-less; threads that wait by spinning count there. The files are made here, in the sizes and
-proportions of Office-31; ResNet-50 has random weights, which take as long as others.
+less; threads that wait by spinning count there. The last row is the limit of dense arithmetic: the
+operations of the network, done as products of two large matrices. The files are made here, in the
+sizes and proportions of Office-31; ResNet-50 has random weights, which take as long as others.
 """
 
 import statistics
@@ -20,6 +21,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from equida.data.domain import ImageDomain
 from equida.data.transforms import Transform
@@ -96,6 +98,7 @@ def _compare(extractor: FeatureExtractor, photographs: ImageDomain, folder: Path
         "equida features": features,
         "its engine alone": lambda: _loop(extractor.features, ready),
         BARE: lambda: _loop(folded, ready),
+        "its operations alone": _products(_operations(folded, ready[0]) * len(photographs)),
     }
     _print(_in_turns(jobs), len(photographs), extractor.name)
 
@@ -104,6 +107,25 @@ def _loop(module: Callable[[Tensor], Tensor], batches: list[Tensor]) -> None:
     with torch.inference_mode():
         for batch in batches:
             module(batch)
+
+
+def _operations(module: Callable[[Tensor], Tensor], batch: Tensor) -> int:
+    """For one image: multiplications and additions, in convolutions and matrix products."""
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        module(batch[:1])
+    return int(counter.get_total_flops())
+
+
+def _products(operations: int) -> Callable[[], None]:
+    """As many operations, in products of two matrices that are as large as suits the machine."""
+    side = 2048
+    left, right = torch.randn(2, side, side, generator=torch.Generator().manual_seed(0))
+
+    def multiply() -> None:
+        for _ in range(max(1, round(operations / (2 * side**3)))):
+            left @ right
+
+    return multiply
 
 
 def _in_turns(jobs: dict[str, Callable[[], None]]) -> dict[str, list[tuple[float, float]]]:
