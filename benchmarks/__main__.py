@@ -1,17 +1,21 @@
 """`python -m benchmarks [NAME ...]`: run the named benchmarks, or all of them.
 
 What follows a single name and is no name is given to that benchmark:
-`python -m benchmarks validators FILE`.
+`python -m benchmarks validators FILE`. Last comes a table of all that has a bar or a floor.
 """
 
 import importlib
 import pkgutil
 import sys
 
+from rich.console import Console
+
 import benchmarks
+from benchmarks.bars import FOUND, summary
 
 SUPPORT = {
-    "__main__", "bare", "peer_head", "peer_loops", "peer_pytorch_adapt", "peer_skada", "timing",
+    "__main__", "bare", "bars", "peer_head", "peer_loops", "peer_pytorch_adapt", "peer_skada",
+    "timing",
 }  # fmt: skip
 
 
@@ -27,6 +31,8 @@ def main(names: list[str]) -> int:
     for name in names or known:
         print(f"== {name}")
         importlib.import_module(f"benchmarks.{name}").run()
+    if FOUND:
+        Console(width=120).print(summary())
     return 0
 
 

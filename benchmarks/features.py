@@ -23,6 +23,7 @@ from rich.table import Table
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.bars import judged, noted
 from equida.data.domain import ImageDomain
 from equida.data.transforms import Transform
 from equida.models.backbone import load_backbone
@@ -144,12 +145,16 @@ def _in_turns(jobs: dict[str, Callable[[], None]]) -> dict[str, list[tuple[float
 
 def _print(times: dict[str, list[tuple[float, float]]], images: int, network: str) -> None:
     table = Table(title=f"{network}, batch {BATCH}, {torch.get_num_threads()} threads")
-    for head in ("", "images/s", f"of {BARE}", "by processor time", "at least"):
+    for head in ("", "images/s", f"of {BARE}", "by processor time", "bar"):
         table.add_column(head, justify="right" if head else "left")
     for name, taken in times.items():
         pairs = list(zip(taken, times[BARE], strict=True))
         wall, processor = (statistics.median(b[k] / a[k] for a, b in pairs) for k in (0, 1))
-        bar = f"{BAR}" if name == "equida features" else ""
+        what, bar = f"{network}: {name} / {BARE}", ""
+        if name == "equida features":
+            bar = judged("features", what, wall, BAR, least=True)
+        elif name != BARE:
+            noted("features", what, f"{wall:.2f}")
         rate = images / statistics.median(seconds for seconds, _ in taken)
         table.add_row(name, f"{rate:.1f}", f"{wall:.2f}", f"{processor:.2f}", bar)
     Console().print(table)

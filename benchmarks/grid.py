@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bare import rows, shuffled
+from benchmarks.bars import noted
 from benchmarks.training import features
 from equida.data.benchmarks import BENCHMARKS
 from equida.experiments.execute import Workers, do_runs
@@ -108,6 +109,7 @@ def run(rounds: int = ROUNDS) -> None:
     table = Table(title=f"{len(methods)} systems, one task, {JOBS} processes of one thread")
     for column in ("equida bench", "sum of bare loops / processes", "ratio"):
         table.add_column(column, justify="right")
+    noted("grid", "equida bench / sum of bare loops", f"{ratio:.2f}")
     times = (f"{statistics.median(times):.0f} s" for times in (grids, sums))
     table.add_row(*times, f"{ratio:.2f}")
     Console(width=120).print(table)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from benchmarks.bars import judged
 from benchmarks.timing import medians
 from equida import losses
 
@@ -103,9 +104,8 @@ def _print(rows: int, classes: int, times: dict[str, float]) -> None:
         bar = ""
         if ((rows, classes), name) in BARS:
             baseline, limit = BARS[(rows, classes), name]
-            ratio = seconds / times[baseline]
-            mark = "[green]holds[/]" if ratio <= limit else "[red]missed[/]"
-            bar = f"{ratio:.2f} x {baseline} (at most {limit:.2f}) {mark}"
+            what = f"{name} / {baseline}, {rows} x {classes}"
+            bar = judged("losses", what, seconds / times[baseline], limit, f"x {baseline}")
         table.add_row(
             name,
             f"{seconds * 1e6:.0f} us",
@@ -128,6 +128,5 @@ def _accuracy() -> None:
             (gradient,) = torch.autograd.grad(losses.bnm(single), single)
             (expected,) = torch.autograd.grad(losses.bnm(exact), exact)
             worst = max(worst, float((gradient - expected).norm() / expected.norm()))
-    Console().print(
-        f"bnm: worst relative gradient error against float64 SVD {worst:.1e} (bar 1e-4)"
-    )
+    what = "bnm: worst relative gradient error against float64 SVD"
+    Console(width=120).print(f"{what} {judged('losses', what, worst, 1e-4)}")

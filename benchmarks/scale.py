@@ -39,6 +39,7 @@ from rich.table import Table
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.bars import judged
 from equida import alignment, losses
 from equida.data.benchmarks import BENCHMARKS
 from equida.data.spec import DataSpec, open_task
@@ -101,8 +102,8 @@ def files(count: int) -> None:
             f"{ours.seconds:.2f} s, {ours.own:.0f} MB",
             f"{ours.seconds / floor.seconds:.0f}",
             f"{ours.own / max(floor.own, 1.0):.1f}",
-            _bar(ours.facts["lists"], 1, "x each folder"),
-            _bar(ours.facts["opens"], 1, "x each file"),
+            judged("scale", f"planning {size:,} files", ours.facts["lists"], 1, "x each folder"),
+            judged("scale", f"planning {size:,} files", ours.facts["opens"], 1, "x each file"),
         )
     _print(table, {"planning": {size: jobs["plan"].seconds for size, jobs in found.items()}})
 
@@ -127,8 +128,8 @@ def runs(count: int) -> None:
                 verb,
                 f"{size:,}",
                 f"{used.seconds:.1f} s",
-                _bar(used.peak, 1000, "MB"),
-                _bar(used.facts["opens"], 1, "x each file"),
+                judged("scale", f"{verb}, {size:,} runs", used.peak, 1000, "MB"),
+                judged("scale", f"{verb}, {size:,} runs", used.facts["opens"], 1, "x each file"),
                 f"{used.facts['bytes'] / 1e6:.1f} MB",
             )
     _print(table, {v: {size: made[v].seconds for size, made in found.items()} for v in verbs})
@@ -151,7 +152,7 @@ def rows(count: int) -> None:
             f"{1e3 * used['steps'].facts['step']:.2f} ms",
             f"{used['adapt'].seconds:.0f} s",
             f"{used['adapt'].peak:.0f} MB",
-            _bar(used["adapt"].own, 1200, "MB"),
+            judged("scale", f"adapt on {size:,} rows", used["adapt"].own, 1200, "MB"),
         )
     steps = {size: used["steps"].facts["step"] for size, used in found.items()}
     _print(table, {"a training step over rows": steps})
@@ -188,7 +189,13 @@ def classes(batch: int) -> None:
                 name,
                 f"{1e3 * seconds:.0f} ms",
                 f"{seconds / floor:.1f}",
-                _bar(largest.numbers / batch**2, max(4.0, 2 * MANY_CLASSES / batch), "batch^2"),
+                judged(
+                    "scale",
+                    f"largest tensor of {name}",
+                    largest.numbers / batch**2,
+                    max(4.0, 2 * MANY_CLASSES / batch),
+                    "batch^2",
+                ),
                 "finite" if finite else "[red]not finite[/]",
             )
     finally:
@@ -555,16 +562,13 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _bar(value: float, most: float, unit: str) -> str:
-    mark = "[green]holds[/]" if value <= most else "[red]missed[/]"
-    return f"{value:.3g} {unit} (at most {most:.3g}) {mark}"
-
-
 def _print(table: Table, slopes: Mapping[str, Mapping[int, float]]) -> None:
     console = Console(width=140)
     console.print(table)
     for name, times in slopes.items():
-        console.print(f"{name}: slope {_bar(slope(times), MOST_SLOPE, '')}")
+        console.print(
+            f"{name}: slope {judged('scale', f'{name}: slope', slope(times), MOST_SLOPE)}"
+        )
 
 
 def slope(times: Mapping[int, float]) -> float:
