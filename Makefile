@@ -43,13 +43,13 @@ demo: $(STAMP)
 JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4))')
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest -q -n $(JOBS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope
 
 attack: $(STAMP)
 	@$(BIN)/python -m tests.attack
 
 test-fast: $(STAMP)
-	@$(BIN)/python -m pytest -q -n $(JOBS) --fast
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --fast
 
 # torch and torchvision stay those of constraints.txt: older ones bring CUDA to every machine.
 test-oldest:
@@ -57,7 +57,7 @@ test-oldest:
 	@$(VENV)-oldest/bin/python tools/oldest.py torch torchvision > $(VENV)-oldest/constraints.txt
 	@$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -c constraints.txt -c $(VENV)-oldest/constraints.txt -e '.[all,dev]'
-	@$(VENV)-oldest/bin/python -m pytest -q -n $(JOBS)
+	@$(VENV)-oldest/bin/python -m pytest -q -n $(JOBS) --dist loadscope
 
 docs: $(VENV)/docs-installed
 	@$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html

@@ -5,6 +5,8 @@ import os
 # Before numpy is imported: several processes of tests with threads for each core wait for each
 # other, and a test that takes a second takes ten.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Threads of torch in processes that tests start wait without a core that others need.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import faulthandler
 import multiprocessing.process

@@ -216,11 +216,15 @@ def descendants(pid: int) -> set[int]:
 
 def abort(pids: Collection[int]) -> None:
     """End processes such that each prints what its threads are doing."""
-    # Parents first: one that waits for another would go on, or end, when that one has ended.
+    # Parents first: one that waits for another would go on, or end, when that one has ended. One
+    # after the other: they may print to one file, each word at a time.
     for pid in sorted(pids):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             _no_core_file(pid)
             os.kill(pid, signal.SIGABRT)
+            end = time.monotonic() + 2
+            while alive(pid) and time.monotonic() < end:
+                time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:

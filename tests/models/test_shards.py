@@ -121,10 +121,11 @@ def test_a_worker_of_a_cluster_that_is_killed_costs_its_shard(
 def test_a_process_that_is_killed_costs_its_shard(
     workplace: Path, network: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    others = multiprocessing.active_children()  # such as idle workers of joblib
     call = [*CALL, network, "--views", "1", "--out", "shared.safetensors", "--devices", "2"]
     assert main(call) == 0, capsys.readouterr().err
     check_after_a_death(workplace)
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= set(others)
 
 
 def a_shard(folder: Path, network: str) -> Shard:
