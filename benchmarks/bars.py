@@ -39,7 +39,7 @@ def judged(
     ('0.9 (at most 0.92) [green]holds[/]', True)
     """
     holds = value >= bar if least else value <= bar
-    figure, limit = (f"{number:.3g} {unit}".strip() for number in (value, bar))
+    figure, limit = (f"{_digits(number)} {unit}".strip() for number in (value, bar))
     wanted = f"at {'least' if least else 'most'} {limit}"
     FOUND.append(Found(benchmark, what, figure, wanted, holds))
     return f"{figure} ({wanted}) {_mark(holds)}"
@@ -56,6 +56,10 @@ def summary() -> Table:
     for found in FOUND:
         table.add_row(*found[:4], "" if found.holds is None else _mark(found.holds))
     return table
+
+
+def _digits(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
 def _mark(holds: bool) -> str:

@@ -99,11 +99,13 @@ def source_predictions(
 
     It is the calibrated logistic regression of `estimate_shares`, whose arguments are the same.
     """
-    rows, others = _centred(source, source), _centred(target, source)
     # The classes that the classifier knows; the others can be neither learned nor predicted.
     present, indices = np.unique(np.asarray(labels, np.int64), return_inverse=True)
+    rows = torch.from_numpy(_centred(source, source).astype(np.float32))
+    weights = _calibrated_regression(rows, indices.astype(np.int64))
+    others = _centred(target, source)
     probs = np.zeros((len(others), classes or int(present[-1]) + 1))
-    probs[:, present] = _calibrated(rows, indices.astype(np.int64), others)
+    probs[:, present] = _softmax(_logits(others, weights))
     return probs
 
 
@@ -153,25 +155,25 @@ def _normalised(rows: Array) -> Array:
     return rows / np.maximum(lengths, np.finfo(np.float64).tiny)
 
 
-def _calibrated(source: Array, labels: Labels, target: Array) -> Array:
-    """Class probabilities of the target rows, calibrated on source rows in folds."""
+def _calibrated_regression(rows: Tensor, labels: Labels) -> Array:
+    """Weights of a logistic regression on all rows, calibrated on rows held out in folds."""
     classes = int(labels.max()) + 1
-    rows = torch.from_numpy(source).float()
-    weights = _logistic_regression(rows, labels, np.zeros((classes, source.shape[1] + 1)))
-    logits = np.empty((len(source), classes))
+    weights = _logistic_regression(rows, labels, np.zeros((classes, rows.shape[1] + 1)))
+    logits = np.empty((len(rows), classes))
     for held_out in _folds(labels):
         rest = ~held_out
         # The solution on all rows is near that on most of them, so that little work is left.
         fitted = _logistic_regression(rows[torch.from_numpy(rest)], labels[rest], weights)
-        logits[held_out] = _logits(source[held_out], fitted)
+        logits[held_out] = _logits(rows[torch.from_numpy(held_out)].double().numpy(), fitted)
         unseen = np.bincount(labels[rest], minlength=classes) == 0
         logits[np.ix_(held_out, unseen)] = IMPOSSIBLE
     # A row of a class that its fold has not seen says nothing about calibration.
     usable = logits[np.arange(len(labels)), labels] > IMPOSSIBLE
-    if not usable.any():
-        return _softmax(_logits(target, weights))
-    temperature, bias = _calibration(logits[usable], labels[usable])
-    return _softmax(temperature * _logits(target, weights) + bias)
+    if usable.any():
+        temperature, bias = _calibration(logits[usable], labels[usable])
+        weights *= temperature
+        weights[:, -1] += bias
+    return weights
 
 
 def _folds(labels: Labels) -> list[NDArray[np.bool_]]:
