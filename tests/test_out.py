@@ -88,3 +88,25 @@ def test_the_rule(tmp_path: Path) -> None:
     refuse_to_replace([file], lambda: json_has(file, "a"))
     with pytest.raises(InputError, match="is a folder, not a file; choose another --out"):
         refuse_to_replace([folder], lambda: True)
+
+
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["adapt", "no.npz:a", "no.npz:b"],
+        ["compare", "no.npz:a", "no.npz:b"],
+        ["tune", "no.npz:a", "no.npz:b"],
+        ["bench", "office31", "--data", "no.npz"],
+        ["features", "no", "--backbone", "tf_efficientnet_lite0"],
+    ],
+    ids=lambda call: str(call[0]),
+)
+def test_data_that_do_not_exist_leave_no_folder(
+    call: list[str], existed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if existed:
+        Path("out").mkdir()
+    assert main([*call, "--out", "out"]) == 2
+    assert Path("out").exists() is existed

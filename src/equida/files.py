@@ -230,6 +230,21 @@ def remove_part(folder: Path) -> None:
         folder.rmdir()
 
 
+@contextlib.contextmanager
+def removed_if_unused(folder: Path) -> Iterator[None]:
+    """Where the block fails and leaves nothing but a lock in a folder that it has made, remove it.
+
+    So that a command with a wrong path of its data leaves no empty folder behind.
+    """
+    new = not os.path.lexists(folder)
+    try:
+        yield
+    except BaseException:
+        if new and folder.is_dir() and {inner.name for inner in folder.iterdir()} <= {"lock"}:
+            remove_part(folder)
+        raise
+
+
 def check_regular(path: str | Path) -> None:
     """Refuse what is not a plain file: reading a pipe, a socket or a device may never end.
 

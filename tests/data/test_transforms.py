@@ -99,6 +99,19 @@ def test_batches_are_in_channels_last_order() -> None:
     assert torch.equal(batch[1], transform(_image(300, 300, 1)))
 
 
+@pytest.mark.parametrize("mean", [(0.485, 0.456, 0.406), (0.1307,)])
+def test_planes_are_normalised_as_batches_are(mean: tuple[float, ...]) -> None:
+    """Bit for bit, for every byte."""
+    std = tuple(0.5 * each for each in mean)
+    transform = Transform("centre-crop", 16, 16, mean=mean, std=std)
+    pixels = np.arange(256, dtype=np.uint8).reshape(16, 16, 1) + np.zeros_like(mean, np.uint8)
+    batch = np.stack([pixels, 255 - pixels, pixels // 2])
+    expected = transform.normalize(torch.from_numpy(batch))
+    found = transform.normalize_planes(batch)
+    assert found.flags.c_contiguous
+    assert np.array_equal(found, expected.numpy())
+
+
 @pytest.mark.parametrize("name", THEIRS)
 def test_the_text_of_a_transform_reads_back(name: str) -> None:
     transform = THEIRS[name][0]

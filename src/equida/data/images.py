@@ -98,11 +98,16 @@ def import_pil() -> Any:
     return Image
 
 
+def as_mode(image: "Image.Image", mode: str) -> "Image.Image":
+    """The image in a mode of Pillow; one that has it already is not copied."""
+    return image if image.mode == mode else image.convert(mode)
+
+
 def _to_rgb(image: "Image.Image") -> "Image.Image":
     if image.mode[:1] not in ("I", "F"):
         image.load()
         image.info.pop("transparency", None)  # dropped either way, but converting would warn
-        return image.convert("RGB")
+        return as_mode(image, "RGB")
     pixels = np.asarray(image)
     full = 1.0 if image.mode == "F" else 65535.0
     if not (pixels.min() >= 0 and pixels.max() <= full):

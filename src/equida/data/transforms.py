@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from equida.data.images import as_mode
 from equida.errors import InputError
 from equida.files import irregular
 
@@ -122,7 +124,7 @@ class Transform:
         """The cropped image before it is normalised: bytes, (..., crop, crop, channels)."""
         from PIL import Image
 
-        image = _resized(image.convert("L" if len(self.mean) == 1 else "RGB"), self)
+        image = _resized(as_mode(image, "L" if len(self.mean) == 1 else "RGB"), self)
         if self.kind == "ten-crop":
             return torch.stack([_bytes(part) for part in _ten_crops(image, self.crop)])
         if self.kind == "centre-crop":
@@ -144,6 +146,22 @@ class Transform:
         shape = (len(self.mean), 1, 1)
         mean, std = torch.tensor(self.mean).view(shape), torch.tensor(self.std).view(shape)
         return batch.div_(255).sub_(mean).div_(std)
+
+    def normalize_planes(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """What `normalize` gives, as (batch, channels, height, width) in memory, too.
+
+        One thread computes it, image by image in the processor's cache: those of torch would then
+        wait on the cores that an inference engine needs.
+        """
+        shape = (len(self.mean), 1, 1)
+        mean, std = (np.array(each, np.float32).reshape(shape) for each in (self.mean, self.std))
+        batch = np.empty((len(pixels), len(mean), *pixels.shape[1:3]), np.float32)
+        for planes, image in zip(batch, pixels, strict=True):
+            planes[...] = image.transpose(2, 0, 1)
+            planes /= np.float32(255)
+            planes -= mean
+            planes /= std
+        return batch
 
     def open_reduced(self, path: Path) -> "Image.Image | None":
         """A JPEG decoded at reduced scale, or None where that is not wanted or not possible.

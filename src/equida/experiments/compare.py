@@ -16,7 +16,7 @@ from equida.experiments.execute import Workers
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds
 from equida.experiments.run import run_grid
 from equida.experiments.sweep import variants
-from equida.files import file_sha256
+from equida.files import file_sha256, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import backbone_name
 from equida.runs.entry import check_selection
@@ -80,10 +80,11 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
     rows, seeds = variants(methods, [], None), chosen_seeds(request.seeds)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
-    folder = RunFolder(request.out)
-    asked = _adapt_request(request)
-    asked = with_features(asked, folder.path, remarks)
-    opened = open_request(asked, data_spec(asked), remarks)
+    with removed_if_unused(request.out):
+        folder = RunFolder(request.out)
+        asked = _adapt_request(request)
+        asked = with_features(asked, folder.path, remarks)
+        opened = open_request(asked, data_spec(asked), remarks)
     task, spec, images = opened.task, opened.spec, None
     assert spec is not None
     backbone = request.backbone or default_backbone(task, None, features=True)

@@ -21,7 +21,7 @@ from equida.experiments.execute import GridResults, Workers, do_runs
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
 from equida.experiments.sweep import MOST_VALUES, Sweep, parse_sweep, variants
 from equida.experiments.watch import GridWatch
-from equida.files import file_sha256, json_has, refuse_to_replace
+from equida.files import file_sha256, json_has, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import ALIASES, backbone_name
 from equida.models.extractor import (
@@ -110,8 +110,9 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
         [request.out / f"table.{ending}" for ending in FORMATS],
         lambda: json_has(request.out / "table.json", "columns", "rows"),
     )
-    folder = RunFolder(request.out)
-    grid = make_grid(request, remarks)
+    with removed_if_unused(request.out):
+        folder = RunFolder(request.out)
+        grid = make_grid(request, remarks)
     return run_grid(
         grid, folder, workers, remarks, select=request.select, measures=request.measures,
         reference=reference,

@@ -25,7 +25,7 @@ from equida.experiments.execute import Ended, Workers, do_runs, finished_result
 from equida.experiments.grid import Judge, PlannedRun, chosen_methods, folder_name
 from equida.experiments.study import Setting, Study, import_optuna, sqlite_url, storage_errors
 from equida.fields import FieldError
-from equida.files import remove
+from equida.files import remove, removed_if_unused
 from equida.methods import Method
 from equida.progress import Bar, duration
 from equida.runs.read import Run, load_run
@@ -123,7 +123,18 @@ def run_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
     """
     methods, workers = _check(request)
     request = _with_pair(request)
-    folder = RunFolder(request.out or _default_folder(request))
+    out = request.out or _default_folder(request)
+    with removed_if_unused(out):
+        return _search(request, methods, workers, RunFolder(out), remarks)
+
+
+def _search(
+    request: TuneRequest,
+    methods: tuple[str, ...],
+    workers: Workers,
+    folder: RunFolder,
+    remarks: Remarks,
+) -> Tuned:
     with folder.locked():
         earlier = read_search(folder.path)
         if (folder.path / "config.json").exists():

@@ -89,11 +89,11 @@ def onnxruntime_name() -> str:
     return f"onnxruntime {import_onnxruntime().__version__}"
 
 
-def onnx_session(path: Path) -> Any:
-    """The network in an ONNX file, to be run on the CPU with as many threads as PyTorch has."""
+def onnx_session(path: Path, threads: int) -> Any:
+    """The network in an ONNX file, to be run on the CPU with so many threads."""
     runtime = import_onnxruntime()
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+    options.intra_op_num_threads = threads
     options.log_severity_level = 3
     # Threads that spin while they wait would take the cores from those that decode images.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -112,7 +112,7 @@ class OnnxNetwork(nn.Module):
         super().__init__()
         self.name = onnxruntime_name()
         try:
-            self.session = onnx_session(path)
+            self.session = onnx_session(path, torch.get_num_threads())
         except Exception as error:  # onnxruntime raises types of its own
             reason = first_line(error)
             raise InputError(f"backbone {path}: not an ONNX network ({reason})") from None

@@ -311,7 +311,7 @@ class FeatureBatches:
         """
         by_view = features.reshape(len(features), -1, self.settings.width)
         for view in range(by_view.shape[1]):
-            batch = self.transform.normalize(torch.from_numpy(pixels[:, view]))
+            batch = torch.from_numpy(self.transform.normalize_planes(pixels[:, view]))
             computed = self.forward(batch).float().cpu().numpy()
             with np.errstate(over="ignore"):  # the check below has a better message
                 by_view[:, view] = computed
