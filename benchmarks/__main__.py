@@ -7,6 +7,7 @@ What follows a single name and is no name is given to that benchmark:
 import importlib
 import pkgutil
 import sys
+import traceback
 
 from rich.console import Console
 
@@ -28,12 +29,19 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
         return 2
+    failed = []
     for name in names or known:
         print(f"== {name}")
-        importlib.import_module(f"benchmarks.{name}").run()
+        try:
+            importlib.import_module(f"benchmarks.{name}").run()
+        except Exception:  # the others can still be measured
+            traceback.print_exc()
+            failed.append(name)
     if FOUND:
         Console(width=120).print(summary())
-    return 0
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":

@@ -535,14 +535,14 @@ def child(job: str, *arguments: str) -> None:
 
     def watch() -> None:
         while not ended.wait(0.02):
-            most.append(max(most.pop(), _own_memory()))
+            most[0] = max(most[0], _own_memory())
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     start = time.process_time()
     facts = JOBS[job](*arguments)
     seconds = time.process_time() - start
-    own = max(most[-1], _own_memory())
+    own = max(most[0], _own_memory())
     ended.set()
     watcher.join()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
