@@ -148,10 +148,10 @@ class Transform:
         return batch.div_(255).sub_(mean).div_(std)
 
     def normalize_planes(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """What `normalize` gives, as (batch, channels, height, width) in memory, too.
+        """The values of `normalize`, in memory one channel after another.
 
-        One thread computes it, image by image in the processor's cache: those of torch would then
-        wait on the cores that an inference engine needs.
+        Inference engines take them in this order. One thread of numpy computes them, because the
+        threads of torch would go on to wait on the cores that the engine needs.
         """
         shape = (len(self.mean), 1, 1)
         mean, std = (np.array(each, np.float32).reshape(shape) for each in (self.mean, self.std))
