@@ -65,3 +65,15 @@ def test_what_is_no_shares_is_one_line(given: object) -> None:
     with pytest.raises(InputError, match="prior is") as error:
         shares_text(given, "prior")
     assert "\n" not in str(error.value)
+
+
+def test_a_series_of_pandas_is_read_by_its_labels() -> None:
+    """`y.value_counts(normalize=True)` is sorted by size, not by class."""
+    pandas = pytest.importorskip("pandas")
+    counted = pandas.Series(["pen"] * 4 + ["mug"]).value_counts(normalize=True)
+    assert json.loads(shares_text(counted, "prior")) == {"pen": 0.8, "mug": 0.2}
+    numbered = pandas.Series([1.0, 1.0, 0.0, 1.0]).value_counts(normalize=True)
+    assert json.loads(shares_text(numbered, "prior")) == {"1": 0.75, "0": 0.25}
+    assert shares_text(pandas.Series([0.7, 0.3]), "prior") == "[0.7, 0.3]"
+    with pytest.raises(InputError, match="expected a share for each class"):
+        shares_text(pandas.DataFrame({"share": [0.7, 0.3]}, index=["mug", "pen"]), "prior")

@@ -14,12 +14,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from equida import EquidaClassifier
+from equida import EquidaClassifier, scorers
 from equida.data import array_domain, make_task
 from equida.errors import InputError
 from equida.training.config import RunConfig
@@ -90,6 +91,35 @@ def test_target_labels_may_be_nan_among_numbers(shifted: Data) -> None:
     numbers = np.where(domain > 0, np.searchsorted(["a", "b", "c"], y.astype(str)) + 5.0, np.nan)
     model = EquidaClassifier(**QUICK).fit(X, numbers, sample_domain=domain)
     assert model.classes_.tolist() == [5.0, 6.0, 7.0]
+    # Whole numbers are named without the fraction that the placeholders gave them.
+    prior = {5: 0.2, 6: 0.2, 7: 0.6}
+    model = EquidaClassifier(prior=prior, method_params={"prior_strength": 1}, **QUICK).fit(
+        X, numbers, sample_domain=domain
+    )
+    assert model.result_["aims"]["nsm"]["aim"] == [0.2, 0.2, 0.6]
+
+
+def test_whole_numbers_and_placeholders_in_an_array_of_objects(shifted: Data) -> None:
+    X, y, domain = both(shifted, None)
+    numbers = np.array([None if label is None else "abc".index(label) for label in y], object)
+    model = EquidaClassifier(**QUICK).fit(X, numbers, sample_domain=domain)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.score(X, numbers, sample_domain=domain) > 0.9
+
+
+def test_labels_as_a_column(shifted: Data) -> None:
+    """scikit-learn warns of a column, and takes it for its values."""
+    source, y, target, _ = shifted
+    X, domain = np.concatenate([source, target]), np.repeat([1, -1], [len(source), len(target)])
+    column = np.concatenate([y, y])[:, None]
+    with pytest.warns(DataConversionWarning):
+        model = EquidaClassifier(**QUICK).fit(X, column, sample_domain=domain)
+    accuracy = model.score(source, y, sample_domain=domain[:60])
+    with pytest.warns(UserWarning, match="not told which rows"):
+        assert model.score(source, y[:, None]) == accuracy
+    assert scorers.source_accuracy(model, X, column, domain) == accuracy
+    dev = scorers.dev(model, X, np.concatenate([y, y]), domain)
+    assert scorers.dev(model, X, column, domain) == dev
 
 
 def test_x_target_is_the_same_as_sample_domain(shifted: Data) -> None:

@@ -12,8 +12,8 @@ from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import equida
@@ -240,3 +240,19 @@ def test_predictions_take_sample_domain(data: Mixed) -> None:
         np.testing.assert_array_equal(method(data.X, sample_domain=data.domain), method(data.X))
         with pytest.raises(InputError, match="expected a number for each of 120 rows"):
             method(data.X, sample_domain=data.domain[:5])
+
+
+def test_other_models_on_tables_with_text(data: Mixed) -> None:
+    """A validator that does not look at the rows does not need them to be numbers."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"word": np.where(data.X[:, 0] > 0, "left", "right")})
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(table, data.y)
+    assert np.isfinite(scorers.entropy(model, table, data.y, data.domain))
+    with pytest.raises(InputError, match="needs"):
+        scorers.knn_balance(model, table, data.y, data.domain)
+
+
+def test_a_pipeline_of_one_step(data: Mixed) -> None:
+    model = EquidaClassifier(**QUICK).fit(data.X, data.y, sample_domain=data.domain)
+    alone = scorers.snd(model, data.X, data.y, data.domain)
+    assert scorers.snd(Pipeline([("model", model)]), data.X, data.y, data.domain) == alone

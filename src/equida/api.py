@@ -103,7 +103,7 @@ def adapt(
             benchmark's, or a small one.
         weights: file with the backbone's weights (.safetensors or .pth).
         features: compute the backbone's features once and train on them: minutes instead of hours.
-        recipe: "paper", "features" or "digits"; chosen by the data by default.
+        recipe: "paper", "features", "large_batches" or "digits"; chosen by the data by default.
         method_params: hyper-parameters of the method by name, such as {"trade_off": 1.0}.
         recipe_params: fields of the recipe by name, such as {"iterations": 500}.
         from_run: a finished run that is adapted to the target without source data.
@@ -339,7 +339,7 @@ def bench(
             small one.
         weights: file with the backbone's weights.
         features: compute the backbone's features once and train on them.
-        recipe: "paper", "features" or "digits"; chosen by the data by default.
+        recipe: "paper", "features", "large_batches" or "digits"; chosen by the data by default.
         recipe_params: fields of the recipe by name, such as {"iterations": 500}.
         sweep: hyper-parameters to vary, such as {"r": [0.5, 1]} or ["r=0.5,1"].
         prior: the class shares that methods with equity aim at: "uniform", "source", "estimate" (of

@@ -8,6 +8,7 @@ import csv
 import hashlib
 import json
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,7 @@ def shares_title(text: str) -> str:
 def _values(given: Any, name: str) -> tuple[Mapping[str, float] | Sequence[float], str]:
     """The numbers, by class name or in order, and what error messages call their origin."""
     if not isinstance(given, str):
-        tolist = getattr(given, "tolist", None)
-        return _numbers(tolist() if callable(tolist) else given, name), name
+        return _numbers(_plain(given), name), name
     text = given.strip()
     if text[:1] in ("[", "{"):
         return _numbers(_json(text, name), name), name
@@ -82,6 +82,25 @@ def _values(given: Any, name: str) -> tuple[Mapping[str, float] | Sequence[float
             " 0.5,0.3,0.2, or a file of them"
         )
     return _read(file)
+
+
+def _plain(given: Any) -> Any:
+    """A mapping or a list in place of an array; of a pandas Series with labels, a mapping."""
+    # What pandas numbers by itself, a range, says no more than an order.
+    if hasattr(given, "to_dict") and not hasattr(getattr(given, "index", None), "step"):
+        return given.to_dict()
+    tolist = getattr(given, "tolist", None)
+    return tolist() if callable(tolist) else given
+
+
+def label_text(label: Any) -> str:
+    """The name of a class whose label may be a number: 3.0 is the class 3.
+
+    >>> label_text(3.0), label_text(2.5), label_text("mug")
+    ('3', '2.5', 'mug')
+    """
+    whole = isinstance(label, numbers.Real) and float(label).is_integer()
+    return str(int(label)) if whole and not isinstance(label, bool) else str(label)
 
 
 def _read(file: Path) -> tuple[Mapping[str, float] | Sequence[float], str]:
@@ -142,7 +161,7 @@ def _json(text: str, origin: str) -> Any:
 def _numbers(values: Any, origin: str) -> Mapping[str, float] | Sequence[float]:
     try:
         if isinstance(values, Mapping) and values:
-            return {str(label): float(share) for label, share in values.items()}
+            return {label_text(label): float(share) for label, share in values.items()}
         if isinstance(values, Sequence) and values and not isinstance(values, str):
             return [float(share) for share in values]
     except (TypeError, ValueError):

@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
+from equida.class_shares import label_text
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions, InputRows
@@ -194,7 +195,7 @@ class EquidaClassifier(
         target = None
         if sample_domain is not None:
             source = _is_source(sample_domain, len(rows))
-            y = _safe_indexing(y, np.flatnonzero(source))
+            y = _labels_of(y, np.flatnonzero(source))
             rows, target = rows[source], rows[~source]
         elif X_target is not None:
             try:
@@ -269,8 +270,7 @@ class EquidaClassifier(
             source = np.flatnonzero(source_rows(sample_domain, _num_samples(X)))
             if len(source):
                 X = _safe_indexing(X, source)
-                # What is an array of objects for its placeholders is one of labels without them.
-                y = np.asarray(np.asarray(_safe_indexing(y, source)).tolist())
+                y = _labels_of(y, source)
                 if sample_weight is not None:
                     sample_weight = _safe_indexing(sample_weight, source)
             else:
@@ -282,7 +282,7 @@ class EquidaClassifier(
     def _warn_of_placeholders(self, y: ArrayLike, why: str) -> None:
         """Warn that labels of target rows may be counted; refuse those that are not classes."""
         known = set(self.classes_.tolist())
-        for label in np.asarray(y).tolist():
+        for label in column_or_1d(y).tolist():
             if label not in known:
                 raise InputError(
                     f"y has the label {label!r}, which no source row has, and {why}; score takes "
@@ -313,7 +313,7 @@ class EquidaClassifier(
         labels = None
         if y is not None:
             numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
-            labels = torch.tensor([numbers.get(label, -1) for label in np.asarray(y).tolist()])
+            labels = torch.tensor([numbers.get(label, -1) for label in column_or_1d(y).tolist()])
         inputs = InputRows(torch.from_numpy(self._inputs(rows)))
 
         def network(standardized: Tensor) -> Tensor:
@@ -364,7 +364,7 @@ class EquidaClassifier(
             # The deviation of a constant feature is only a rounding error.
             constant = deviation <= 1e-7 * np.abs(self.mean_)
             self.scale_ = np.where(constant, 1.0, deviation)
-        names = [str(label) for label in self.classes_]
+        names = [label_text(label) for label in self.classes_]
         return make_task(
             array_domain(self._inputs(source), labels, classes=names, name="source"),
             array_domain(self._inputs(target), name="target"),
@@ -502,6 +502,12 @@ def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
         missing, sign = ("target", "negative") if source.all() else ("source", "positive")
         raise InputError(f"sample_domain has no {missing} rows; expected some {sign} numbers")
     return source
+
+
+def _labels_of(y: ArrayLike, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The labels of some rows: what is an array of objects for the placeholders of others is one of
+    labels without them."""
+    return np.asarray(np.asarray(_safe_indexing(y, rows)).tolist())
 
 
 def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -25,6 +25,7 @@ from equida.errors import InputError
 from equida.estimator import EquidaClassifier, source_rows
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import VALIDATORS
+from equida.training.evaluate import kept_figure
 
 SHORT = {"im": "information_maximization"}
 
@@ -148,14 +149,17 @@ class SourceFold(BaseCrossValidator):
 def _predictions(estimator: Any, X: ArrayLike, y: ArrayLike | None) -> DomainPredictions:
     """What a fitted estimator says of rows, with all that it can tell a validator."""
     if isinstance(estimator, Pipeline) and isinstance(estimator[-1], EquidaClassifier):
-        X, estimator = estimator[:-1].transform(X), estimator[-1]
+        X, estimator = (estimator[:-1].transform(X) if len(estimator) > 1 else X), estimator[-1]
     if isinstance(estimator, EquidaClassifier):
         return estimator.predictions(X, y)
     if y is not None:
         raise InputError("a scorer that looks at the source needs an EquidaClassifier")
     probs = torch.from_numpy(np.asarray(estimator.predict_proba(X), np.float64))
     log_probs = probs.clamp_min(torch.finfo(probs.dtype).tiny).log()
-    return DomainPredictions(log_probs, inputs=InputRows(torch.from_numpy(np.asarray(X))))
+    rows = np.asarray(X)
+    numeric = rows.ndim == 2 and rows.dtype.kind in "fiub"
+    inputs = InputRows(torch.from_numpy(rows)) if numeric else None
+    return DomainPredictions(log_probs, inputs=inputs)
 
 
 def _recorded(estimator: Any, name: str) -> float:
@@ -167,14 +171,13 @@ def _recorded(estimator: Any, name: str) -> float:
             "which scikit-learn does where metadata routing is enabled"
         )
     check_is_fitted(model)
-    kept = model.result_["kept"]
-    figures = model.result_["last"] if kept == "last" else model.result_["picks"][kept]
-    if name not in figures:
+    figure = kept_figure(model.result_, name)
+    if figure is None:
         raise InputError(
             f"scorer {name!r} was not computed while the model was fitted; pass sample_domain= "
             "with target rows among X"
         )
-    return float(figures[name])
+    return figure
 
 
 def _accuracy(
@@ -185,7 +188,7 @@ def _accuracy(
     if not len(source):
         raise InputError("scorer 'source_accuracy' has no source rows; use SourceFold to fold them")
     predicted = np.asarray(estimator.predict(_safe_indexing(X, source)))
-    return float(np.mean(predicted == np.asarray(_safe_indexing(y, source))))
+    return float(np.mean(predicted == column_or_1d(_safe_indexing(y, source))))
 
 
 def __getattr__(name: str) -> LabelFreeScorer:

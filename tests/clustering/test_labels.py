@@ -119,6 +119,19 @@ def test_the_projection_solves_the_eigenproblem_of_the_graph(shifted: Shifted) -
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-9)
 
 
+def test_the_projection_of_large_tight_classes() -> None:
+    """A difference of sums of 20,000 rows a class is not definite in single precision."""
+    labels = torch.arange(40_000) % 2
+    generator = torch.Generator().manual_seed(0)
+    spread = torch.randn(len(labels), 8, generator=generator)
+    rows = torch.nn.functional.normalize(
+        torch.eye(2, 8)[labels] - 0.5 * torch.eye(2, 8).sum(0) + 0.005 * spread, dim=1
+    )
+    found = supervised_projection(rows, labels, 2, 1).double()
+    expected = supervised_projection(rows.double(), labels, 2, 1)
+    torch.testing.assert_close(found @ found.mT, expected @ expected.mT, rtol=0.02, atol=1e-5)
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 def test_the_surest_of_each_predicted_class(share: float) -> None:
     probs = np.random.default_rng(0).dirichlet(np.ones(5), 70)

@@ -122,6 +122,22 @@ def test_the_estimate_is_the_same_each_time_and_in_any_order_of_target_rows() ->
     np.testing.assert_allclose(turned.shares, first.shares, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-2, 1e-5])
+def test_short_rows_are_estimated_as_long_ones_are(scale: float) -> None:
+    """Before: rows of length 0.01 taught the classifier nothing, and all shares were equal."""
+    source, labels = toy((40, 40), 0.0, 0)
+    target, _ = toy((90, 10), 1.0, 1)
+    found = estimate_shares(scale * source, labels, scale * target)
+    np.testing.assert_allclose(found.shares, [0.9, 0.1], atol=0.1)
+
+
+def test_a_classifier_that_knows_nothing_is_not_reversed() -> None:
+    """Labels drawn by lot: held-out rows contradict what was learned more often than not."""
+    rows = np.random.default_rng(0).normal(size=(20, 10))
+    probs = module.source_predictions(rows, np.arange(20) % 2, rows)
+    np.testing.assert_allclose(probs, 0.5, atol=1e-6)
+
+
 def test_a_class_without_a_source_row_is_estimated_as_absent() -> None:
     source, labels = toy((20, 0, 20), 0.0, 4)
     target, _ = toy((10, 5, 20), 0.0, 5)

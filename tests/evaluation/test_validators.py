@@ -185,6 +185,26 @@ def test_importance_weighted_risk(target: DomainPredictions, source: DomainPredi
     assert VALIDATORS["iw_risk"].score(target, source) == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.parametrize("name", ["iw_risk", "dev"])
+def test_source_samples_of_no_class_do_not_count(
+    target: DomainPredictions, source: DomainPredictions, name: str
+) -> None:
+    """The only samples of a rare class may all be held out."""
+    assert source.labels is not None
+    labels = source.labels.clone()
+    labels[::7] = -1
+    unknown = dataclasses.replace(source, labels=labels)
+    with_some = VALIDATORS[name].score(target, unknown)
+    weights, losses = weighted_losses(target, source)
+    weights, losses = weights[labels >= 0], losses[labels >= 0]
+    expected = -np.mean(weights * losses)
+    if name == "dev":
+        covariance = np.cov(weights * losses, weights)
+        eta = -covariance[0, 1] / covariance[1, 1]
+        expected = -(np.mean(weights * losses) + eta * np.mean(weights) - eta)
+    assert with_some == pytest.approx(expected, rel=1e-3)
+
+
 def test_deep_embedded_validation(target: DomainPredictions, source: DomainPredictions) -> None:
     weights, losses = weighted_losses(target, source)
     covariance = np.cov(weights * losses, weights)

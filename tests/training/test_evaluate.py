@@ -1,15 +1,16 @@
-"""Which rows an evaluation keeps in memory for validators."""
+"""Which rows an evaluation keeps in memory for validators, and the mean over crops."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from equida.data import array_domain, make_task
 from equida.evaluation.predictions import InputRows
 from equida.training import evaluate
 from equida.training.config import RunConfig
-from equida.training.evaluate import input_rows
+from equida.training.evaluate import input_rows, log_probs_of
 from equida.training.loop import train
 from equida.training.recipe import Recipe
 
@@ -44,3 +45,12 @@ def test_rows_are_shared_while_somebody_uses_them_and_not_kept() -> None:
     assert input_rows(domain) is first
     del first
     assert evaluate._IN_USE[domain]() is None
+
+
+def test_the_mean_over_crops_is_finite_where_the_network_is_sure() -> None:
+    logits = torch.tensor([[0.0, -200.0, -1.0], [0.0, -300.0, 2.0]])
+    crops = torch.zeros(1, 2, 3, 1, 1)
+    found = log_probs_of(lambda x: logits, crops)
+    expected = logits.double().softmax(1).mean(0).log()
+    torch.testing.assert_close(found[0].double(), expected)
+    assert found.isfinite().all()

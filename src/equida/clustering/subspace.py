@@ -60,10 +60,14 @@ def supervised_projection(
             not count.
     """
     sizes = torch.bincount(labels, minlength=classes).to(rows.dtype)
-    total = ((rows * sizes[labels][:, None]).mT @ rows).double()
-    sums = rows.new_zeros(classes, rows.shape[1]).index_add_(0, labels, rows).double()
+    sums = rows.new_zeros(classes, rows.shape[1]).index_add_(0, labels, rows)
+    # A - sum_c g_c g_c^T is the scatter around class means, times class sizes. The difference of
+    # the two large sums would not be: where classes are large and tight, it is not even definite.
+    apart = rows - (sums / sizes.clamp_min(1.0)[:, None])[labels]
+    scatter = ((apart * sizes[labels][:, None]).mT @ apart).double()
+    total = scatter + sums.double().mT @ sums.double()
     identity = torch.eye(rows.shape[1], dtype=total.dtype)
-    within = torch.linalg.cholesky(total - sums.mT @ sums + identity)
+    within = torch.linalg.cholesky(scatter + identity)
     solve = torch.linalg.solve_triangular
     whitened = solve(within, solve(within, total, upper=False).mT, upper=False)
     values, vectors = torch.linalg.eigh((whitened + whitened.mT) / 2)

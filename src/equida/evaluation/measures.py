@@ -33,7 +33,7 @@ def discriminability(probs: Tensor) -> Tensor:
 
 
 def nuclear_norm(probs: Tensor, prior: Tensor | None = None) -> Tensor:
-    """Sum of the singular values of P, in [1, sqrt(B min(B, C))] (Sec. 3.1).
+    """Sum of the singular values of P, in [sqrt(B/C), sqrt(B min(B, C))] (Sec. 3.1).
 
     With shares q as `prior`, of P diag(sqrt(C q_c)). The paper's measure has none (q_c = 1/C).
 

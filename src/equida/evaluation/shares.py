@@ -7,6 +7,7 @@ apart that the two disagree, the result is uniform, and nothing is lost by aimin
 Everything here is a deterministic function of arrays.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -101,9 +102,16 @@ def source_predictions(
     """
     # The classes that the classifier knows; the others can be neither learned nor predicted.
     present, indices = np.unique(np.asarray(labels, np.int64), return_inverse=True)
-    rows = torch.from_numpy(_centred(source, source).astype(np.float32))
-    weights = _calibrated_regression(rows, indices.astype(np.int64))
-    others = _centred(target, source)
+    rows, others = _centred(source, source), _centred(target, source)
+    # The optimiser stops at gradients that are small for rows of length 1, and they shrink with
+    # the rows: short rows would teach it nothing.
+    length = math.sqrt(float(np.square(rows).sum(1).mean()))
+    if 0.0 < length < 1.0:
+        rows /= length
+        others /= length
+    weights = _calibrated_regression(
+        torch.from_numpy(rows.astype(np.float32)), indices.astype(np.int64)
+    )
     probs = np.zeros((len(others), classes or int(present[-1]) + 1))
     probs[:, present] = _softmax(_logits(others, weights))
     return probs
@@ -221,7 +229,12 @@ def _logistic_regression(x: Tensor, labels: Labels, start: Array) -> Array:
 
 
 def _calibration(logits: Array, labels: Labels) -> tuple[float, Array]:
-    """The factor and the bias of each class that make the cross-entropy of the logits least."""
+    """The factor and the bias of each class that make the cross-entropy of the logits least.
+
+    The factor is never negative, which would reverse what was learned. Where the least lies there,
+    the logits say nothing of held-out rows, and the frequencies of the classes are all that is
+    known.
+    """
     each, count, classes = np.arange(len(labels)), len(labels), logits.shape[1]
 
     def objective(moved: Array) -> tuple[float, Array]:
@@ -233,6 +246,9 @@ def _calibration(logits: Array, labels: Labels) -> tuple[float, Array]:
         return value, gradient
 
     found = _minimum(objective, np.concatenate([[1.0], np.zeros(classes)]))
+    if found[0] < 0.0:
+        frequencies = np.bincount(labels, minlength=classes) / count
+        return 0.0, np.log(np.maximum(frequencies, 1e-300))
     return float(found[0]), found[1:]
 
 

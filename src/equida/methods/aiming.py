@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equida.class_shares import is_shares, shares_text
+from equida.class_shares import is_shares, shares_text, shares_title
 from equida.errors import InputError
 from equida.methods.base import Method
 
@@ -27,8 +27,6 @@ def _read_prior(given: Any, name: str) -> str:
 
 def prior_title(prior: str) -> str:
     """A prior as titles name it, marked where it uses target labels."""
-    from equida.class_shares import shares_title
-
     if is_shares(prior):
         return shares_title(prior)
     return MARKED_ORACLE if prior == "oracle" else prior

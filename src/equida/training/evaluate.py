@@ -130,7 +130,8 @@ def log_probs_of(logits: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     crops = x.shape[1] if x.ndim == 5 else 1
     log_probs = logits(x.flatten(0, 1) if crops > 1 else x).float().log_softmax(1)
     if crops > 1:
-        log_probs = log_probs.exp().view(-1, crops, log_probs.shape[1]).mean(1).log()
+        by_image = log_probs.view(-1, crops, log_probs.shape[1])
+        log_probs = by_image.logsumexp(1) - math.log(crops)
     return log_probs
 
 

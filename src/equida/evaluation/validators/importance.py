@@ -71,5 +71,7 @@ def _weighted_losses(
     domains = np.repeat([0, 1], [len(seen), len(unseen)])
     model = LogisticRegression(max_iter=1000, tol=1e-6).fit(rows, domains)
     odds = np.exp(np.clip(model.decision_function(rows[: len(seen)]), -30, 30))
-    losses = -source.log_probs.gather(1, source.labels[:, None])[:, 0]
-    return odds * len(seen) / len(unseen), losses.double().numpy()
+    known = source.labels >= 0  # a fold may hold out the only samples of a class
+    losses = -source.log_probs[known].gather(1, source.labels[known][:, None])[:, 0]
+    ratio = odds * len(seen) / len(unseen)
+    return ratio[known.numpy()], losses.double().numpy()
