@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 from tests.small_data import BACKBONE, blobs, write_pictures
+from torch import nn
 
 import equida
 from equida.cli import main
@@ -160,6 +162,33 @@ def test_from_a_run_without_source(arrays: dict[str, Any]) -> None:
     assert after["network.classifier.weight"].equal(before["network.classifier.weight"])
     with pytest.raises(InputError, match="a source and a target, or a target and from_run"):
         equida.adapt((arrays["x"], arrays["y"]), target, from_run=first.path)
+
+
+def test_a_run_to_start_from_that_was_trained_anew(arrays: dict[str, Any]) -> None:
+    first = adapted(arrays, out="first")
+    options: dict[str, Any] = {"from_run": "first", "recipe_params": {"iterations": 3}}
+    equida.adapt(None, arrays["x_target"], out="more", **options)
+    shutil.rmtree(first.path)
+    adapted(arrays, out="first", seed=1)
+    with pytest.raises(InputError, match=r"more holds a run from other weights than .*first has"):
+        equida.adapt(None, arrays["x_target"], out="more", **options)
+
+
+def test_images_of_another_size_than_the_backbone_was_made_for() -> None:
+    """One that averages takes them, in training as in prediction; one that does not says so."""
+    y = np.arange(24) % 2
+    x = np.random.default_rng(0).normal(size=(24, 3, 16, 16)).astype("f4")
+    x[:, 0] += y[:, None, None]
+    pooled = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    fixed = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 4))
+    for module in (pooled, fixed):
+        module.input_size = (3, 32, 32)  # type: ignore[assignment]
+    run = equida.adapt((x, y), x, backbone=pooled, recipe_params=TINY, out="run")
+    assert len(run.predict(x)) == 24
+    with pytest.raises(InputError, match=r"rows have shape \(1, 16, 16\); expected \(3, 32, 32\)"):
+        run.predict(x[:, :1])
+    with pytest.raises(InputError, match=r"samples are of shape \(3, 16, 16\), and backbone"):
+        equida.adapt((x, y), x, backbone=fixed, recipe_params=TINY, out="other")
 
 
 def test_numbers_are_names_of_classes(arrays: dict[str, Any]) -> None:

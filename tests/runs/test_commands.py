@@ -128,3 +128,12 @@ def test_a_run_from_a_run_names_it() -> None:
     config = RunConfig("nsm", Recipe(), DataSpec("", "new"), from_run="runs/first")
     words = shlex.split(adapt_command(config) or "")
     assert words[2:6] == ["--from", "runs/first", "-t", "new"]
+
+
+def test_a_run_from_a_run_has_its_network() -> None:
+    """`adapt --from` refuses both flags."""
+    config = RunConfig(
+        "nsm", Recipe(), DataSpec("", "new"), backbone="lenet", weights="w.pth", from_run="runs/one"
+    )
+    words = shlex.split(adapt_command(config) or "")
+    assert not {"--backbone", "--weights"} & set(words)

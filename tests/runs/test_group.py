@@ -139,3 +139,15 @@ def test_a_method_that_is_not_registered_here_is_shown_by_its_name() -> None:
     foreign = dataclasses.replace(known.config, method="theirs", overrides={"x": 1})
     (group,) = group_runs([known, Run(Path("r/2"), foreign, known.result)])
     assert [variant.title for variant in group.variants] == ["NSM", "theirs"]
+
+
+def test_runs_from_two_runs_of_one_name_are_two() -> None:
+    """Before: one of them was taken for a run that was made twice, and left out."""
+    made = [
+        dataclasses.replace(
+            one,
+            config=dataclasses.replace(one.config, from_run=f"/{one.path}/run", weights_sha256=w),
+        )
+        for one, w in ((run("a"), "1" * 64), (run("b"), "2" * 64))
+    ]
+    assert len(group_runs(made)[0].entries) == 2

@@ -21,7 +21,8 @@ from equida.data import ImageDomain, Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.figures import FIGURES
 from equida.evaluation.validators import VALIDATORS
-from equida.methods import METHODS
+from equida.methods import METHODS, Method, method_name
+from equida.methods.base import Output
 from equida.models.network import Network
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
@@ -212,6 +213,38 @@ def test_part_of_a_backbone_can_be_frozen(run: Run) -> None:
     assert changed
     with pytest.raises(InputError, match="freeze names 'layer9'"):
         small_images(run, freeze="layer9")
+
+
+def test_a_comma_too_many_freezes_no_more(run: Run) -> None:
+    torch.manual_seed(0)
+    expected = weights(small_images(run, freeze="layers.0"))
+    assert same(weights(small_images(run, freeze="layers.0,")), expected)
+    with pytest.raises(InputError, match="freeze is ' , '; it must be all, or first parts"):
+        small_images(run, freeze=" , ")
+
+
+class Later(Method):
+    """A method whose second half has a term and a head of its own."""
+
+    def __init__(self, config: Any, features: int, classes: int, classifier: nn.Module) -> None:
+        super().__init__(config, features, classes, classifier)
+        self.head = nn.Linear(features, 1)
+
+    def forward(
+        self, source: Output, labels: Tensor, target: Output, progress: float
+    ) -> dict[str, Tensor]:
+        if progress < 0.5:
+            return {"early": source.logits.new_ones(())}
+        return {"late": 3.0 + 0.0 * self.head(target.features).sum()}
+
+
+def test_terms_that_come_and_go(run: Run, tmp_path: Path) -> None:
+    """Each has the mean of the steps that have it; a head may get its first gradient late."""
+    run(method_name(Later), folder=tmp_path / "run", log_every=12, warm_up=0.0)
+    lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    terms = [entry["terms"] for entry in map(json.loads, lines) if "terms" in entry]
+    assert [each.get("early") for each in terms] == [1.0, 1.0, None]
+    assert [each.get("late") for each in terms] == [None, 3.0, 3.0]
 
 
 def test_nothing_left_to_train_is_said(run: Run, task: Task) -> None:

@@ -140,3 +140,33 @@ def test_a_seeded_backbone_is_the_one_that_the_run_would_load(images: Path) -> N
     first, second = (SeededBackbone.load("plan_network:net", None, 5) for _ in range(2))
     assert first.backbone.weights_sha256 == second.backbone.weights_sha256
     assert first.rng_state.equal(second.rng_state)
+
+
+def test_features_of_a_finished_run_are_not_written_over(
+    images: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (images / "plan_network.py").write_text(NETWORK + NETWORK.replace("net()", "other()"))
+    plugins.permit("plan_network:other")
+    argv = ["adapt", "-s", "a", "-t", "b", *FLAGS, "--features", "-o", "run"]
+    assert main(argv) == 0
+    before = (images / "run/features-0.safetensors").read_bytes()
+    capsys.readouterr()
+    assert main([*argv, "--backbone", "plan_network:other"]) == 2
+    said = capsys.readouterr().err
+    assert "run holds a run on features of plan_network:net" in said
+    assert "choose another --out" in said
+    assert (images / "run/features-0.safetensors").read_bytes() == before
+    torch.save(backbones.load_backbone("plan_network:net").module.state_dict(), "w.pth")
+    assert main([*argv, "--weights", "w.pth"]) == 2
+    assert (images / "run/features-0.safetensors").read_bytes() == before
+
+
+def test_a_checkpoint_of_somebody_else_is_left_alone(
+    images: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (images / "mine").mkdir()
+    torch.save({"model": torch.zeros(2), "epoch": 3}, "mine/checkpoint.pt")
+    before = (images / "mine/checkpoint.pt").read_bytes()
+    assert main(["adapt", "-s", "a", "-t", "b", *FLAGS, "-o", "mine"]) == 2
+    assert "checkpoint.pt" in capsys.readouterr().err
+    assert (images / "mine/checkpoint.pt").read_bytes() == before

@@ -1,5 +1,6 @@
 """What a run says of its target without labels: shares, harm, calibrated confidences."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from equida.evaluation import shares as estimates
 from equida.runs.read import Run
 from equida.runs.target import target_remarks
 from equida.training import target_check
+from equida.training.config import RunConfig
+from equida.training.loop import train
+from equida.training.recipe import Recipe
 from equida.training.recorder import Recorder
 
 COUNTS = np.array([120, 24, 12, 12, 6, 6])
@@ -170,3 +174,26 @@ def test_bench_looks_at_targets_but_does_not_train_again(toy_office: Path, tmp_p
     assert len(done.class_shares["estimated"] or ()) == 31
     assert 0 <= done.result["harm"]["moved"] <= 1
     assert "calibration" not in done.result
+
+
+@pytest.mark.parametrize("samples", [30, 90])
+def test_a_target_that_is_judged_by_other_samples(samples: int) -> None:
+    """Before: what the source says of the target's samples was compared with what the network says
+    of others, or ended in a traceback."""
+    x, y = blobs(np.full(6, 10), 0.0, 1)
+    target, _ = blobs(np.full(6, 10), 0.3, 2)
+    test, known = (each[:samples] for each in blobs(np.full(6, 15), 0.3, 3))
+    names = [str(number) for number in range(6)]
+    task = make_task(
+        array_domain(x, y, classes=names, name="source"),
+        array_domain(target, name="target"),
+        test=array_domain(test, known, classes=names, name="target (test)"),
+    )
+    fields: dict[str, Any] = {**SMALL, "keep": "cluster_agreement"}
+    result = train(RunConfig("nsm", Recipe(**fields)), task, look_at_target=True).result
+    view = target_check.source_view(dataclasses.replace(task, target=task.judged, test=None))
+    assert view is not None
+    assert len(view.samples) == samples
+    found = result["shares"]["estimated"]
+    np.testing.assert_allclose(found, view.estimate.mean_shares, atol=1e-4)
+    assert result["harm"]["moved"] < 0.5

@@ -63,6 +63,15 @@ class Backbone:
     input_size: tuple[int, int, int]
     weights_sha256: str
 
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether the module computes its features of images of that shape, too."""
+        if len(shape) != 3:
+            return False
+        try:
+            return shape == self.input_size or _width(self.module, shape, self.name) == self.width
+        except InputError:
+            return False
+
 
 def load_backbone(name: str, *, weights: Path | None = None, pretrained: bool = True) -> Backbone:
     """The feature extractor called `name`, in evaluation mode.

@@ -42,8 +42,9 @@ def adapt_command(config: RunConfig) -> str | None:
     words += ["--lists", data.lists] if data.lists else []
     words += _shares_flags(data)
     words += ["--method", config.method, *_hyperparameter_flags(config)]
-    words += ["--backbone", config.backbone] if config.backbone != "none" else []
-    words += ["--weights", config.weights] if config.weights else []
+    if not config.from_run:  # whose network it is
+        words += ["--backbone", config.backbone] if config.backbone != "none" else []
+        words += ["--weights", config.weights] if config.weights else []
     words += _recipe_flags(config)
     return shlex.join([*words, "--seed", str(config.seed)])
 

@@ -300,5 +300,6 @@ def _network(config: RunConfig) -> dict[str, str]:
         "feature weights": origin.weights_sha256[:8] if origin else "",
         "weights": config.weights_sha256[:8] if config.weights and not origin else "",
         "from": Path(config.from_run).name if config.from_run else "",
+        "from weights": config.weights_sha256[:8] if config.from_run else "",
     }
     return {name: value for name, value in found.items() if value}

@@ -186,9 +186,7 @@ def _backbone(config: RunConfig, pretrained: bool, loaded: SeededBackbone | None
 
 def _check_fit(backbone: Backbone, shape: tuple[int, ...]) -> None:
     """Raise InputError where arrays of images do not fit the backbone."""
-    # LeNet ends in a hidden layer of fixed width; the others average over any height and width.
-    sides = 3 if backbone.name == "lenet" else 1
-    if len(shape) != 3 or shape[:sides] != backbone.input_size[:sides]:
+    if not backbone.takes(shape):
         raise InputError(
             f"samples are of shape {shape}, and backbone {backbone.name!r} takes "
             f"{backbone.input_size}; choose another --backbone"

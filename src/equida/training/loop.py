@@ -117,7 +117,8 @@ def train(
         recorder.after(step + 1)
 
     def describe(predictions: DomainPredictions) -> dict[str, Any]:
-        view = on_rank_zero(fabric, lambda: source_view(task)) if look_at_target else None
+        judged = dataclasses.replace(task, target=task.judged, test=None)
+        view = on_rank_zero(fabric, lambda: source_view(judged)) if look_at_target else None
         aims = built.config.aims
         estimated = next((a for a in aims.values() if a.agreement is not None), None)
         aim = aim_of(built.objective.method, aims)

@@ -21,8 +21,10 @@ class Objective(nn.Module):
         warm_up: share of the training over which the method's terms are ramped up to their full
             weight, so that they sharpen what the source has taught rather than first guesses. The
             terms of a method with its own cross-entropy have their full weight at once.
-        processes: how many share each batch; the terms are those of the global batch.
     """
+
+    processes = 1
+    """How many share each batch; the terms are those of the global batch."""
 
     def __init__(
         self,
@@ -30,14 +32,12 @@ class Objective(nn.Module):
         method: Method,
         label_smoothing: float = 0.0,
         warm_up: float = 0.0,
-        processes: int = 1,
     ) -> None:
         super().__init__()
         self.network = network
         self.method = method
         self.label_smoothing = label_smoothing
         self.warm_up = warm_up
-        self.processes = processes
 
     def forward(
         self,

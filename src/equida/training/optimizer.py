@@ -15,7 +15,10 @@ def freeze(backbone: nn.Module, what: str) -> None:
     """Freeze backbone parameters: all of them, or those whose names start with given prefixes."""
     if not what:
         return
-    prefixes = ("",) if what == "all" else tuple(part.strip() for part in what.split(","))
+    parts = [part.strip() for part in what.split(",")]
+    prefixes = ("",) if what == "all" else tuple(part for part in parts if part)
+    if not prefixes:
+        raise InputError(f"freeze is {what!r}; it must be all, or first parts of names")
     for prefix in prefixes:
         names = [name for name, _ in backbone.named_parameters() if name.startswith(prefix)]
         if not names and what != "all":
@@ -42,6 +45,11 @@ class LeanSGD(torch.optim.SGD):
             parameters = [p for p in group["params"] if p.grad is not None]
             states = [self.state[p] for p in parameters] if group["momentum"] else []
             buffers: list[Tensor | None] = [state.get("momentum_buffer") for state in states]
+            if any(state for state in states):  # torch starts all of them together, or none
+                buffers = [
+                    torch.zeros_like(p) if buffer is None else buffer
+                    for p, buffer in zip(parameters, buffers, strict=True)
+                ]
             update(
                 parameters,
                 [p.grad for p in parameters],

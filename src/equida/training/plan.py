@@ -43,7 +43,9 @@ from equida.training.task_features import (
 )
 from equida.training.trust import named_code, settle_trust, with_plugins
 
-WRITTEN = ("model.safetensors", "predictions.safetensors", "log.jsonl", "result.json")
+WRITTEN = (
+    "model.safetensors", "predictions.safetensors", "log.jsonl", "result.json", "checkpoint.pt",
+)  # fmt: skip
 """The files of a run besides its config; a folder that holds them without one is somebody's own."""
 
 
@@ -62,10 +64,18 @@ class Plan:
         """The result of the same run where it is finished already."""
         if not (self.folder / "result.json").exists():
             return None
-        folder = RunFolder(self.folder)
+        folder, config = RunFolder(self.folder), self.config
         there = folder.read_config()
-        if there is None or not there.describes_same_run(self.config):
-            if there and dataclasses.replace(there, plugins=()).describes_same_run(self.config):
+        if there and there.describes_same_run(config) and config.from_run:
+            # The run to start from may have been trained anew since.
+            now = file_sha256(Path(config.from_run) / "model.safetensors")
+            if there.weights_sha256 not in ("", now):
+                raise InputError(
+                    f"{self.folder} holds a run from other weights than {config.from_run} has now;"
+                    " choose another --out"
+                )
+        if there is None or not there.describes_same_run(config):
+            if there and dataclasses.replace(there, plugins=()).describes_same_run(config):
                 raise InputError(
                     f"{self.folder} holds a run of other code ({_said(there)} there,"
                     f" {_said(self.config)} here); choose another --out"

@@ -192,7 +192,7 @@ class Predictor:
         _check_batch_size(batch_size)
         given = tuple(int(n) for n in rows.values.shape[1:])
         given = given[1:] if len(given) == 2 else given
-        if given not in (self.row_shape, self.shape):
+        if given not in (self.row_shape, self.shape) and not self._takes(given):
             expected = self.row_shape or self.shape
             raise InputError(
                 f"{rows.name}: rows have shape {given}; expected {expected}, as the run was trained"
@@ -201,6 +201,15 @@ class Predictor:
             indices = np.arange(start, min(start + batch_size, len(rows)))
             names = tuple(rows.identity(int(index)) for index in indices)
             yield Predictions(self.classes, names, self._row_probs(rows.rows(indices)).numpy())
+
+    def _takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether the network takes images of another size than its own, as many do."""
+        if self.row_shape or len(shape) != 3:
+            return False
+        try:
+            return len(self.probs(torch.zeros(2, *shape))) == 2
+        except Exception:  # networks refuse sizes in ways of their own
+            return False
 
     def _row_probs(self, x: Tensor) -> Tensor:
         if self.row_shape and tuple(x.shape[1:]) == self.row_shape:

@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -67,7 +69,7 @@ class BatchTerms(NamedTuple):
 
     number: int
     """Of the batch; with gradient accumulation a step has several."""
-    terms: list[Tensor]
+    terms: dict[str, Tensor]
 
 
 class Recorder:
@@ -96,7 +98,6 @@ class Recorder:
         self.steppers = [observer for observer in observers if isinstance(observer, Stepped)]
         self.folder = RunFolder(folder) if folder and fabric.is_global_zero else None
         self.history: list[dict[str, float]] = []
-        self.names: tuple[str, ...] = ()
         self.pending: list[BatchTerms] = []
         self.best: dict[str, Tensor] | None = None
         self.seconds, self.started = 0.0, time.monotonic()
@@ -151,8 +152,7 @@ class Recorder:
 
     def note(self, number: int, terms: dict[str, Tensor]) -> None:
         """Keep a batch's terms, on the device, until the next logging step reads them."""
-        self.names = tuple(terms)
-        self.pending.append(BatchTerms(number, [term.detach() for term in terms.values()]))
+        self.pending.append(BatchTerms(number, {name: t.detach() for name, t in terms.items()}))
 
     def after(self, done: int) -> None:
         """Log, evaluate and save what is due once `done` steps are done."""
@@ -166,26 +166,33 @@ class Recorder:
             observer.stepped(done)
 
     def _log(self, done: int) -> None:
-        terms = torch.stack([term for noted in self.pending for term in noted.terms])
+        terms = torch.stack([term for noted in self.pending for term in noted.terms.values()])
         # Heads with dropout have another loss on every process; all stop if one has to.
-        terms = mean_over_processes(self.fabric, terms)
-        rows = terms.cpu().double().view(len(self.pending), len(self.names))
-        if not bool(rows.isfinite().all()):
-            on_rank_zero(self.fabric, partial(self._diverged, rows))
-        means = dict(zip(self.names, rows.mean(0).tolist(), strict=True))
+        values = mean_over_processes(self.fabric, terms).cpu().double()
+        if not bool(values.isfinite().all()):
+            on_rank_zero(self.fabric, partial(self._diverged, values.tolist()))
+        # A method may return other terms at other times; each has the mean of when it was there.
+        found: dict[str, list[float]] = {}
+        for (_, name), value in zip(self._noted(), values.tolist(), strict=True):
+            found.setdefault(name, []).append(value)
+        means = {name: fmean(values) for name, values in found.items()}
         self.pending.clear()
         if self.folder:
             self.folder.append_log({"step": done, "terms": means})
         for observer in self.observers:
             observer.logged(done, means)
 
-    def _diverged(self, rows: Tensor) -> None:
+    def _noted(self) -> Iterator[tuple[int, str]]:
+        """The batch and the name of each pending term."""
+        return ((noted.number, name) for noted in self.pending for name in noted.terms)
+
+    def _diverged(self, values: Sequence[float]) -> None:
         """Raise, and write down, which batch was the first without a finite loss."""
-        entry, column = (~rows.isfinite()).nonzero()[0].tolist()
-        noted, term, value = self.pending[entry], self.names[column], rows[entry, column].item()
+        pairs = zip(self._noted(), values, strict=True)
+        (number, term), value = next(pair for pair in pairs if not math.isfinite(pair[1]))
         # Every process has the loss of the global batch: the bad sample may be another's.
-        samples = self.feed.samples(noted.number)
-        step, stored, kept = noted.number // self.recipe.accumulate, "", ""
+        samples = self.feed.samples(number)
+        step, stored, kept = number // self.recipe.accumulate, "", ""
         if self.folder:
             what = {"step": step, "term": term, "value": str(value), "samples": samples}
             self.folder.write_json("diverged.json", what)
@@ -250,9 +257,8 @@ class Recorder:
     @cached_property
     def _cluster_labels(self) -> Tensor:
         """What clusters of the inputs say of the target, for the validator that asks for it."""
-        return on_rank_zero(
-            self.fabric, lambda: cluster_labels_of(task_rows(self.built, self.task))
-        )
+        judged = dataclasses.replace(self.task, target=self.task.judged, test=None)
+        return on_rank_zero(self.fabric, lambda: cluster_labels_of(task_rows(self.built, judged)))
 
     def _save(self, done: int) -> None:
         if self.recipe.keep != "last":

@@ -15,6 +15,7 @@ from equida.data.open import open_path, split_path
 from equida.data.spec import DataSpec
 from equida.data.walk import existing
 from equida.errors import InputError
+from equida.files import file_sha256
 from equida.models.backbone import ALIASES
 from equida.models.extractor import (
     ExtractedDomain,
@@ -73,7 +74,8 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     )
     ignore = images == "target" and request.ignore_target_labels
     domain = unlabelled_folder(path) if ignore and os.path.isdir(path) else open_path(path)
-    made = (RunFolder(out).path / "features-0.safetensors").absolute()
+    check_features_folder(request, origin.backbone, out)
+    made = (out / "features-0.safetensors").absolute()
     remarks.say(f"features of {len(domain):,} images of {path} with {origin.backbone}: {made}")
     weights = Path(request.weights) if request.weights else None
     extractor = FeatureExtractor(origin.backbone, weights, remarks.say)
@@ -92,7 +94,7 @@ def write_task_features(
     request: AdaptRequest, opened: OpenedRequest, backbone: str, folder: Path, remarks: Remarks
 ) -> DataSpec:
     """Compute the features of both domains; where they are then, instead of the images."""
-    RunFolder(folder)
+    check_features_folder(request, backbone, folder)
     weights = Path(request.weights) if request.weights else None
     extractor = FeatureExtractor(backbone, weights, remarks.say)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
@@ -122,6 +124,24 @@ def write_task_features(
             target_shares="",
         )
     return DataSpec(files[0] if len(files) == 2 else "", files[-1])
+
+
+def check_features_folder(request: AdaptRequest, backbone: str, folder: Path) -> None:
+    """Refuse a folder with a run on features of another network, which would be written over."""
+    there = RunFolder(folder).read_config()
+    if there is None or there.feature_origin is None:
+        return
+    origin, weights = there.feature_origin, request.weights
+    same = ALIASES.get(backbone, backbone) == origin.backbone
+    if weights:
+        same = same and file_sha256(Path(weights)) == origin.weights_sha256
+    elif not request.from_run:
+        same = same and not there.weights
+    if not same:
+        raise InputError(
+            f"{folder} holds a run on features of {origin.backbone} with the weights"
+            f" {origin.weights_sha256[:8]}; choose another --out"
+        )
 
 
 def extract_shared(
