@@ -69,7 +69,9 @@ def is_permitted(name: str) -> bool:
 
 def permission() -> Permission:
     """What may be run here, to be handed to a process that works for this one."""
-    return Permission(frozenset(_names), tuple(_folders))
+    # Workers that another call has started know only the places that there were then.
+    folders = [*_folders, *filter(None, sys.path)] if _names else []
+    return Permission(frozenset(_names), tuple(dict.fromkeys(folders)))
 
 
 def grant(given: Permission) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.small_data import write_blobs
 
 from equida.cli import main
 from equida.data import BENCHMARKS
@@ -223,3 +224,7 @@ def test_own_domains_are_reported_and_written_down(
     assert "dataset.toml exists; it is not replaced" in said
     assert "--write-toml is for your own data" in _doctor(capsys, "toy", "--write-toml")[1]
     assert "--write-toml needs a folder" in _doctor(capsys, toy / "photo", "--write-toml")[1]
+    several = write_blobs(toy / "blobs.npz")
+    code, said = _doctor(capsys, several, "--write-toml")
+    assert code == 2
+    assert "--write-toml needs a folder" in said

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from equida.cli import main
+from equida.data import BENCHMARKS
 from equida.methods import METHODS
 from equida.training.recipe import RECIPES, Recipe, register
 
@@ -74,6 +75,13 @@ def test_mistakes_are_one_line(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert message in error
+
+
+def test_data_sets_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "datasets", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [domain["key"] for domain in data["digits"]["domains"]] == ["M", "U"]
+    assert list(data) == list(BENCHMARKS)
 
 
 def test_recipes_with_every_field(capsys: pytest.CaptureFixture[str]) -> None:

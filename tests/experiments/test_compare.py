@@ -110,3 +110,52 @@ def test_mistakes_are_found_before_data_are_read(tmp_path: Path) -> None:
     for change, said in changes:
         with pytest.raises(InputError, match=said):
             run_compare(dataclasses.replace(asked, **change), Remarks())
+
+
+def test_rows_that_have_changed_are_read_anew(tmp_path: Path, here: list[str]) -> None:
+    """Before: the labels of the first call were used with the rows of the second."""
+    random = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    x = random.normal(size=(60, 4)) + 6 * y[:, None]
+    order = np.argsort(y)
+    params = {"iterations": 60, "evaluate_every": 60, "batch_size": 20}
+    for rows, labels in ((x, y), (x[order], y[order])):
+        source, target = (array_domain(rows, labels, name=name) for name in ("source", "target"))
+        asked = CompareRequest(source, target, tmp_path, "source_only", 1, recipe_params=params)
+        (row,) = run_compare(asked, Remarks()).rows
+        assert (row.cells["source2target"].mean or 0.0) > 95.0
+    assert len(here) == 2
+
+
+def test_what_somebody_else_has_made_is_kept(blobs: Path, tmp_path: Path, here: list[str]) -> None:
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "table.csv").write_text("mine")
+    with pytest.raises(InputError, match=r"table\.csv"):
+        run_compare(request(blobs, out), Remarks())
+    (out / "table.csv").unlink()
+    np.savez(out / "source.npz", embeddings=np.zeros(3))
+    x, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
+    source = array_domain(x, y, name="source")
+    with pytest.raises(InputError, match=r"source\.npz"):
+        run_compare(CompareRequest(source, source, out, "nsm", 1, recipe_params=TINY), Remarks())
+    with np.load(out / "source.npz") as kept:
+        assert kept.files == ["embeddings"]
+    assert not here
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"weights": "nope.pth"}, "--weights has no effect"),
+        ({"backbone": "resnet50"}, "--backbone has no effect"),
+        ({"recipe_params": TINY | {"ten_crop": True}}, "--ten-crop has no effect"),
+        ({"recipe_params": TINY | {"freeze": "all"}}, "--freeze has no effect"),
+        ({"jobs": -1}, "--jobs is -1"),
+    ],
+)
+def test_flags_that_would_change_nothing(
+    blobs: Path, tmp_path: Path, more: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        run_compare(request(blobs, tmp_path / "out", **more), Remarks())

@@ -1,5 +1,6 @@
 """Doing runs: each once, by one process, its failure recorded, also where a process dies."""
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -48,8 +49,6 @@ def test_more_runs_at_once_than_a_machine_can_do(jobs: Any) -> None:
 def test_a_process_that_dies_fails_its_run_and_no_other(
     toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    plugins.permit("dying:make")
     toy = Grid(
         "office31",
         (Variant("source_only"),),
@@ -59,6 +58,11 @@ def test_a_process_that_dies_fails_its_run_and_no_other(
         QUICK,
         str(toy_office),
     )
+    # Workers that are there already have not been told of the folder that becomes known now.
+    (first,) = do_runs(plan(dataclasses.replace(toy, seeds=(3,)), tmp_path), Workers(2, 1))
+    assert first.failure is None
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    plugins.permit("dying:make")
     deadly = Grid(
         "digits", (Variant("source_only"),), ("U2M",), (0,), "digits", QUICK, backbone="dying:make"
     )
@@ -78,18 +82,21 @@ def test_cluster_addresses_that_are_none(address: str, tmp_path: Path) -> None:
         list(do_runs(plan(grid, tmp_path), Workers(1, 1, address)))
 
 
-def test_a_run_on_features_has_one_thread(
+def test_a_run_on_features_has_the_threads_that_are_asked_for_and_gives_them_back(
     toy_office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its steps are too small to be shared: beside other work two threads took 20 times as long."""
-    seen: list[int] = []
+    """One by default, as its steps are too small to be shared."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert Workers(jobs=1).resolved(on_rows=True).threads == 1
+    assert Workers(jobs=1, threads=3).resolved(on_rows=True).threads == 3
+    before, seen = torch.get_num_threads(), list[int]()
     monkeypatch.setattr(torch, "set_num_threads", seen.append)
     grid = Grid(
         "office31", (Variant("source_only"),), ("A2W",), (0,), "features", QUICK, str(toy_office)
     )
     (run,) = plan(grid, tmp_path)
-    assert do_run(run.config, str(run.folder), threads=2).failure is None
-    assert seen[0] == 1
+    assert do_run(run.config, str(run.folder), threads=3).failure is None
+    assert (seen[0], seen[-1]) == (3, before)
 
 
 RESULT = {

@@ -187,13 +187,18 @@ def _parts(method: str) -> tuple[str, ...]:
 
 
 def asked_for(argv: Sequence[str], flag: str, default: str) -> str:
-    """The value of a flag before the command line is parsed, as other flags depend on it."""
+    """The value of a flag before the command line is parsed, as other flags depend on it.
+
+    >>> asked_for(["--method", "nsm", "--method=bnm"], "--method", "cwsm")
+    'bnm'
+    """
+    found = default
     for position, word in enumerate(argv):
         if word == flag and position + 1 < len(argv):
-            return argv[position + 1]
-        if word.startswith(flag + "="):
-            return word.split("=", 1)[1]
-    return default
+            found = argv[position + 1]
+        elif word.startswith(flag + "="):
+            found = word.split("=", 1)[1]
+    return found
 
 
 def with_flags(base: type, argv: Sequence[str]) -> type:

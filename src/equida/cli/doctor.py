@@ -108,13 +108,13 @@ def _own(data: Path | FolderTree, arguments: Arguments) -> Benchmark | None:
     """The user's data set of several domains, if that is what the path holds."""
     place = data.path if isinstance(data, FolderTree) else data
     several = isinstance(data, Path) and data.suffix in SUFFIXES and len(feature_domains(data)) > 1
-    if several or is_benchmark(place):
+    if not several and is_benchmark(place):
         return find_benchmark(data)
     if arguments.write_toml:
         raise InputError(
-            f"{place} is not a data set of several domains; --write-toml needs a folder of them"
+            f"{place} is not a folder of several domains; --write-toml needs a folder of them"
         )
-    return None
+    return find_benchmark(data) if several else None
 
 
 def _print_own(console: Console, own: Benchmark, arguments: Arguments) -> None:

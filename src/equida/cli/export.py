@@ -22,8 +22,8 @@ class Arguments:
     """Folder of a finished run."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Folder to write into; by default RUN/export."""
-    onnx: bool = True
-    """Write model.onnx too (extra `export`)."""
+    no_onnx: bool = False
+    """Leave out model.onnx, which needs the extra `export`."""
     trust: bool = False
     """Run the code that the record of RUN names (a method or a backbone of its author's own), after
     saying what it is. Without this flag such a record is refused: its code could do anything."""
@@ -35,7 +35,9 @@ def run(arguments: Arguments) -> int:
     from equida.training.export import export_run
 
     out = arguments.out or arguments.run / "export"
-    made = export_run(arguments.run, out, onnx=arguments.onnx, trust=arguments.trust, say=say)
+    made = export_run(
+        arguments.run, out, onnx=not arguments.no_onnx, trust=arguments.trust, say=say
+    )
     files = ", ".join(made.files)
     checked = (
         "" if made.difference is None else f" (differs from torch by {made.difference:.1e} at most)"

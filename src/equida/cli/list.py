@@ -199,6 +199,9 @@ def _dataset_item(benchmark: "Benchmark") -> Item:
     images = sum(domain.images for domain in benchmark.domains)
     domains = ", ".join(f"{d.key} ({d.title}, {d.images:,})" for d in benchmark.domains)
     tasks = f"tasks: {', '.join(benchmark.tasks)}"
+    record = dataclasses.asdict(benchmark)
+    for domain in record["domains"]:
+        del domain["load"]  # a function
     return Item(
         f"{benchmark.title}: {images:,} images, {len(benchmark.classes)} classes",
         [f"domains: {domains}", tasks],
@@ -210,7 +213,7 @@ def _dataset_item(benchmark: "Benchmark") -> Item:
             "get it: " + " ".join(filter(None, (benchmark.page, benchmark.obtain))),
             f"expected: {benchmark.layout}",
         ],
-        dataclasses.asdict(benchmark),
+        record,
     )
 
 

@@ -59,7 +59,7 @@ def run(arguments: Arguments) -> int:
         _trust(arguments.runs)
     with Bar(display_mode(False if arguments.quiet else None), "reading runs") as bar:
 
-        def advance(folder: str, number: int, total: int) -> None:
+        def advance(number: int, total: int) -> None:
             if bar.total is None:
                 bar.start("drawing runs", total)
             bar.update(number)

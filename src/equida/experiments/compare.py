@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -14,15 +16,15 @@ from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
 from equida.experiments.execute import Workers
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds
-from equida.experiments.run import run_grid
+from equida.experiments.run import keep_others_tables, run_grid
 from equida.experiments.sweep import variants
-from equida.files import file_sha256, removed_if_unused
+from equida.files import file_sha256, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import backbone_name
 from equida.runs.entry import check_selection
-from equida.runs.formats import FORMATS
 from equida.runs.table import Row, Table
 from equida.training.build import row_shape
+from equida.training.effect import check_effect
 from equida.training.folder import RunFolder
 from equida.training.plan import default_backbone
 from equida.training.recipe import default_recipe, recipe
@@ -33,7 +35,12 @@ from equida.training.request import (
     open_request,
     small_domains,
 )
-from equida.training.task_features import spec_origin, with_features, write_task_features
+from equida.training.task_features import (
+    spec_origin,
+    task_origin,
+    with_features,
+    write_task_features,
+)
 
 METHODS = "source_only,nsm,cwsm,bnm,cdan"
 """What is compared where nothing is asked for."""
@@ -72,6 +79,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         InputError: something is wrong with the request or with the data.
     """
     check_selection(request.select)
+    workers = Workers(request.jobs, request.threads, request.cluster)
     if request.backbone:
         request = replace(request, backbone=backbone_name(request.backbone))
     if request.cluster:
@@ -80,6 +88,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
     rows, seeds = variants(methods, [], None), chosen_seeds(request.seeds)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
+    keep_others_tables(request.out)
     with removed_if_unused(request.out):
         folder = RunFolder(request.out)
         asked = _adapt_request(request)
@@ -87,12 +96,21 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         opened = open_request(asked, data_spec(asked), remarks)
     task, spec, images = opened.task, opened.spec, None
     assert spec is not None
+    on_images = row_shape(task.target) is None
+    check_effect(
+        task,
+        backbone=asked.backbone,
+        weights=asked.weights,
+        features=False,
+        origin=task_origin(opened),
+        recipe_params=request.recipe_params,
+        on_features=on_images,
+        say=remarks.say,
+    )
     backbone = request.backbone or default_backbone(task, None, features=True)
-    if row_shape(task.target) is None:
+    if on_images:
         images, spec = spec, write_task_features(asked, opened, backbone, folder.path, remarks)
         backbone = "none"
-    elif request.backbone and len(row_shape(task.target) or ()) == 1:
-        raise InputError(f"--backbone is {backbone!r}, but the rows are features; leave it out")
     name = request.recipe or default_recipe(backbone)
     if small := small_domains(task, recipe(name, request.recipe_params).batch_size):
         remarks.say(small)
@@ -112,15 +130,11 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         pair=spec,
         images=images,
     )
-    workers = Workers(request.jobs, request.threads, request.cluster)
     labelled = task.judged.labels is not None
-    table = run_grid(
-        grid, folder, workers, remarks, select=request.select, scores=True, labelled=labelled
-    )
-    table = replace(table, notes=(*table.notes, *pick_notes(table, labelled=labelled)))
-    for ending, form in FORMATS.items():
-        folder.write_text(f"table.{ending}", form(table))
-    return table
+    return run_grid(
+        grid, folder, workers, remarks, select=request.select, scores=True, labelled=labelled,
+        notes=partial(pick_notes, labelled=labelled),
+    )  # fmt: skip
 
 
 def pick_notes(table: Table, *, labelled: bool) -> list[str]:
@@ -190,5 +204,15 @@ def stored_rows(domain: Domain, out: Path, role: str) -> str:
     if domain.labels is not None:
         arrays |= {"y": domain.labels, "classes": np.array(domain.classes)}
     file = RunFolder(out).path / f"{role}.npz"
+    refuse_to_replace([file], lambda: _is_stored(file))
     np.savez(file, **arrays)
     return str(file)
+
+
+def _is_stored(file: Path) -> bool:
+    """Whether a file may be one that `stored_rows` wrote."""
+    try:
+        with np.load(file) as arrays:
+            return set(arrays.files) in ({"X"}, {"X", "y", "classes"})
+    except (OSError, ValueError, EOFError, BadZipFile):
+        return False

@@ -24,7 +24,7 @@ from equida.errors import InputError
 from equida.experiments.grid import Judge, PlannedRun, Stopped
 from equida.files import read_json, remove
 from equida.runs.entry import Entry
-from equida.torch_modes import MOST, check_count, cores, threads_asked_for
+from equida.torch_modes import MOST, check_count, cores, threads_asked_for, torch_threads
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import exit_with_parent
@@ -267,9 +267,6 @@ def _train(config: RunConfig, folder: Path, number: int, threads: int, judge: Ju
     from equida.training.loop import train
     from equida.training.processes import make_fabric
 
-    if threads:
-        # As in `launch`: steps on features are too small to be shared.
-        torch.set_num_threads(1 if config.backbone == "none" else threads)
     gpus = torch.cuda.device_count()
     fabric = make_fabric(
         "gpu" if gpus else "auto",
@@ -277,20 +274,21 @@ def _train(config: RunConfig, folder: Path, number: int, threads: int, judge: Ju
         precision=config.recipe.precision,
     )
     assert config.task is not None
-    train(
-        config,
-        opened(config.task),
-        folder=folder,
-        fabric=fabric,
-        observers=(judge,) if judge else (),
-        validators=(judge.figure,) if judge else (),
-        look_at_target=True,
-    )
+    with torch_threads(threads):
+        train(
+            config,
+            opened(config.task, config.data_sha256),
+            folder=folder,
+            fabric=fabric,
+            observers=(judge,) if judge else (),
+            validators=(judge.figure,) if judge else (),
+            look_at_target=True,
+        )
 
 
 @functools.lru_cache(maxsize=16)
-def opened(spec: DataSpec) -> Task:
-    """The task, opened once in a process."""
+def opened(spec: DataSpec, data_sha256: str) -> Task:
+    """The task, opened once in a process; files that were written anew have another digest."""
     return open_task(spec).task
 
 

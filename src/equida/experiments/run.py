@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,10 +106,7 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     workers = Workers(request.jobs, request.threads, request.cluster)
     if request.cluster:
         dask_address(request.cluster)
-    refuse_to_replace(
-        [request.out / f"table.{ending}" for ending in FORMATS],
-        lambda: json_has(request.out / "table.json", "columns", "rows"),
-    )
+    keep_others_tables(request.out)
     with removed_if_unused(request.out):
         folder = RunFolder(request.out)
         grid = make_grid(request, remarks)
@@ -117,6 +114,14 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
         grid, folder, workers, remarks, select=request.select, measures=request.measures,
         reference=reference,
     )  # fmt: skip
+
+
+def keep_others_tables(folder: Path) -> None:
+    """Refuse a folder with tables that somebody else has made."""
+    refuse_to_replace(
+        [folder / f"table.{ending}" for ending in FORMATS],
+        lambda: json_has(folder / "table.json", "columns", "rows"),
+    )
 
 
 def run_grid(
@@ -130,6 +135,7 @@ def run_grid(
     scores: bool = False,
     labelled: bool = True,
     reference: Reference | None = None,
+    notes: Callable[[Table], Sequence[str]] = lambda table: (),
 ) -> Table:
     """Do the runs of a grid that are not done yet, write its tables, and return the table.
 
@@ -142,6 +148,7 @@ def run_grid(
         scores: whether it has columns for the label-free scores.
         labelled: whether it has accuracies.
         reference: published numbers to stand beside ours.
+        notes: what else is to be said below the finished table.
     """
     workers = workers.resolved(on_rows=grid.backbone == "none")
     planned = plan(grid, folder.path)
@@ -176,6 +183,7 @@ def run_grid(
         for ended in do_runs(todo, workers) if todo else ():
             watch.ended(results.update(ended), ended)
     final = table()
+    final = dataclasses.replace(final, notes=(*final.notes, *notes(final)))
     for ending, form in FORMATS.items():
         folder.write_text(f"table.{ending}", form(final))
     return final

@@ -166,7 +166,7 @@ def _search(
                 if search.tried
                 else f"{folder.path}: {search.summary}"
             )
-        run = _chosen_run(search, search.chosen, configs, request, remarks)
+        run = _chosen_run(search.chosen, configs, request, remarks)
         search.write(folder.path)
         search.write(run.path)
     return Tuned(folder.path, search, run)
@@ -403,9 +403,7 @@ def _score(run: PlannedRun, name: str) -> tuple[float | None, float]:
     return kept_figure(result, name), float(result["seconds"])
 
 
-def _chosen_run(
-    search: Search, chosen: Tried, configs: _Configs, request: TuneRequest, remarks: Remarks
-) -> Run:
+def _chosen_run(chosen: Tried, configs: _Configs, request: TuneRequest, remarks: Remarks) -> Run:
     """The run with the chosen setting, done as `equida adapt` does it.
 
     The run of the trial may be on another machine, and its confidences are not calibrated.

@@ -40,7 +40,7 @@ def sample_figure(
         command: what makes the figures again with these folders of images.
     """
     files: list[str] = []
-    missing = {}
+    missing, remarks = {}, []
     for name in RESULTS:
         config = context.groups[name].config if name in context.groups else None
         known = config.task.data if config and config.task else None
@@ -48,9 +48,18 @@ def sample_figure(
         if data is None or not Path(data).is_dir():
             missing[name] = "DIR"
             continue
-        files += draw_samples(name, data, folder)
-    titles = ", ".join(BENCHMARKS[name].title for name in missing)
-    remark = f"No folder of images is known for {titles}; leave out the data sets you do not have."
+        try:
+            files += draw_samples(name, data, folder)
+        except InputError as error:
+            if name in images:  # the user has named it for this
+                raise
+            missing[name] = "DIR"
+            remarks.append(f"{BENCHMARKS[name].title} is not drawn: {error}")
+    if missing:
+        titles = ", ".join(BENCHMARKS[name].title for name in missing)
+        remarks.append(
+            f"No folder of images is known for {titles}; leave out the data sets you do not have."
+        )
     return PaperItem(
         "fig:dataset",
         "Figure 2. Sample images of every domain",
@@ -58,7 +67,7 @@ def sample_figure(
         len(RESULTS),
         command({**images, **missing}) if missing else "",
         figures=tuple(files),
-        remarks=(remark,) if missing else (),
+        remarks=tuple(remarks),
     )
 
 
@@ -184,7 +193,8 @@ def draw_tsne(chosen: TsneRuns, folder: Path) -> list[str]:
 def _figures_phrase(run: Run) -> str:
     """Accuracy, equity and discriminability of the predictions that are drawn."""
     assert run.result is not None
-    figures = run.result["last"]
+    kept = run.result["kept"]
+    figures = run.result["last"] if kept == "last" else run.result["picks"][kept]
     accuracy = figures.get(run.result["metric"])
     words = [] if accuracy is None else [f"accuracy {100 * accuracy:.1f} %"]
     words += [f"{name} {figures[name]:.2f}" for name in ("equity", "discriminability")]

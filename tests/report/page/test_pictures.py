@@ -75,3 +75,11 @@ def test_features_of_a_benchmark_find_its_images(tmp_path: Path) -> None:
     where = DataSpec("A", "W", "office31", data="features.npz")
     assert Pictures(tmp_path).of(where, "mug/frame_0001.png") == 0
     assert Pictures(tmp_path).of(where, "mug/frame_0002.png") is None
+
+
+def test_a_large_grey_picture_becomes_small_too(tmp_path: Path) -> None:
+    file = tmp_path / "grey.npz"
+    np.savez(file, x=np.random.default_rng(0).normal(size=(2, 1, 300, 600)).astype("f4"))
+    pictures = Pictures()
+    assert pictures.of(DataSpec("s", str(file)), "row 1") == 0
+    assert decoded(pictures.made[0]).size == (SIZE, SIZE // 2)

@@ -35,7 +35,7 @@ CLASSES = 70
 FEW = 24
 """Of more finished runs than this, the list of them starts folded up by task."""
 
-Advance = Callable[[str, int, int], None]
+Advance = Callable[[int, int], None]
 
 
 def write_page(
@@ -45,7 +45,7 @@ def write_page(
     title: str = "",
     images: Path | None = None,
     maps: int = 12,
-    advance: Advance = lambda what, done, of: None,
+    advance: Advance = lambda done, of: None,
 ) -> PageContent:
     """Write the page of some runs and return what is on it.
 
@@ -55,7 +55,7 @@ def write_page(
         title: head of the page; the name of the folder by default.
         images: folder of the images that features were computed from.
         maps: how many runs get a t-SNE map.
-        advance: called with the folder of each run, its number and how many there are.
+        advance: called with the number of each run and how many there are.
     """
     refuse_to_replace([out], lambda: _is_page(out))
     for name in ("jinja2", "plotly"):
@@ -94,7 +94,7 @@ def make_page(
     numbers = {shown.number for shown in mapped}
     runs, bases = [], baselines(content)
     for shown in content.finished:
-        advance(str(shown.run.path), shown.number, len(content.finished))
+        advance(shown.number, len(content.finished))
         base = bases.get(shown.number)
         runs.append(describe(shown, base, pictures, mapped=shown.number in numbers))
     selections = content.selections

@@ -115,11 +115,11 @@ def _from_array(values: Tensor) -> Any:
 def _uri(image: Any) -> str:
     """The picture as a data address: PNG for small drawings, WebP for photographs."""
     stream = io.BytesIO()
+    image.thumbnail((SIZE, SIZE))
     if image.mode == "L":
         image.save(stream, "PNG", optimize=True)
         kind = "png"
     else:
-        image.thumbnail((SIZE, SIZE))
         image.save(stream, "WEBP", quality=60, method=4)
         kind = "webp"
     return f"data:image/{kind};base64,{base64.b64encode(stream.getvalue()).decode()}"
