@@ -36,6 +36,14 @@ def test_every_unreadable_file_is_named(damaged: Path, deep: bool) -> None:
     assert sum(counted) == 6
 
 
+def test_what_is_done_already_is_not_advised(tmp_path: Path) -> None:
+    (tmp_path / "mug").mkdir()
+    (tmp_path / "mug" / "1.png").write_text("hello")
+    domain = image_folder(tmp_path)
+    with pytest.raises(InputError, match=r"1 of 1 files .* replace or delete them:"):
+        without_unreadable(domain, check_readable(domain), skip=True)
+
+
 def test_without_leave_to_skip_the_job_stops_with_all_names(damaged: Path) -> None:
     domain = image_folder(damaged)
     with pytest.raises(InputError) as error:

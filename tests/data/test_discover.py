@@ -1,8 +1,12 @@
 """Data sets of users' own: trees of folders, lists and feature files as people have them."""
 
+import dataclasses
+import json
 import os
 import shutil
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +14,9 @@ from PIL import Image
 
 from equida.data import benchmark, load_domain
 from equida.data.dataset_toml import read_dataset_file, write_dataset_file
-from equida.data.discover import find_benchmark, is_benchmark
+from equida.data.discover import find_benchmark, is_benchmark, lists_below
 from equida.data.spec import DataSpec, data_sha256, open_task
+from equida.data.walk import FolderTree
 from equida.errors import InputError
 
 
@@ -222,3 +227,96 @@ def test_a_first_dataset_file_says_what_was_found(pets: Path) -> None:
 def test_a_link_back_to_the_data_set_is_not_followed(pets: Path) -> None:
     os.symlink(pets, pets / "photo" / "cat" / "up", target_is_directory=True)
     assert len(load_domain(find_benchmark(pets), "photo")) == 6
+
+
+def test_folders_named_by_numbers_have_the_names_of_their_numbers(tmp_path: Path) -> None:
+    """Before: by their places among the folders, of which 10 comes before 2."""
+    root = images(
+        tmp_path / "numbers",
+        *(f"{domain}/{k}/0.png" for domain in "ab" for k in range(12) if (domain, k) != ("b", 5)),
+    )
+    names = [f"name{k:02}" for k in range(12)]
+    (root / "dataset.toml").write_text(f"\ufeffclasses = {json.dumps(names)}\n")
+    found = find_benchmark(root)
+    for key in "ab":
+        domain = load_domain(found, key)
+        assert domain.labels is not None
+        for position, label in enumerate(domain.labels):
+            assert names[label] == f"name{int(domain.identity(position).split('/')[-2]):02}"
+
+
+def test_lists_without_a_sample_of_some_class(pets: Path) -> None:
+    """A list that numbers its classes has no name for those that it has no sample of."""
+    (pets / "train.txt").write_text(
+        "sketch/images/cat/0.png 0\nsketch/images/dog/0.png 1\nsketch/images/eel/0.png 2\n"
+    )
+    (pets / "test.txt").write_text("sketch/images/eel/1.png 2\nsketch/images/cat/1.png 0\n")
+    (pets / "dataset.toml").write_text(
+        '[domains.drawn]\ntrain = "train.txt"\ntest = "test.txt"\n[domains.photo]\n'
+    )
+    found = find_benchmark(pets)
+    assert found.classes == ("cat", "dog", "eel")
+    spec = DataSpec("photo", "drawn", data=found.root, own=found.own)
+    task = open_task(spec).task
+    assert [len(task.target), len(task.judged)] == [2, 1]
+    assert "1 of 2 samples of test drawn (test)" in task.left_out
+
+
+def test_a_class_that_only_the_samples_for_judging_have(pets: Path) -> None:
+    (pets / "train.txt").write_text("sketch/images/cat/0.png 0\nsketch/images/dog/0.png 1\n")
+    (pets / "test.txt").write_text("sketch/images/cat/1.png 0\nsketch/images/eel/1.png 2\n")
+    (pets / "dataset.toml").write_text(
+        '[domains.drawn]\ntrain = "train.txt"\ntest = "test.txt"\n[domains.photo]\n'
+    )
+    found = find_benchmark(pets)
+    assert found.classes == ("cat", "dog", "eel")
+    assert len(open_task(DataSpec("photo", "drawn", data=found.root, own=found.own)).task.judged)
+
+
+def test_features_without_the_samples_for_judging_are_refused(pets: Path, tmp_path: Path) -> None:
+    """Before: the samples to learn from took their place."""
+    (pets / "train.txt").write_text("sketch/images/cat/0.png 0\nsketch/images/dog/0.png 1\n")
+    (pets / "test.txt").write_text("sketch/images/dog/1.png 1\nsketch/images/cat/1.png 0\n")
+    domains = '[domains.sketch]\ntrain = "train.txt"\ntest = "test.txt"\n[domains.photo]\n'
+    (pets / "dataset.toml").write_text(domains)
+    found = find_benchmark(pets)
+    rows: dict[str, Any] = {"classes": np.array(["cat", "dog"])}
+    for name in ("photo", "sketch"):
+        rows |= {f"{name}_x": np.zeros((4, 3)), f"{name}_y": np.arange(4) % 2}
+    np.savez(tmp_path / "rows.npz", **rows)
+    spec = DataSpec("photo", "sketch", data=str(tmp_path / "rows.npz"), own=found.own)
+    with pytest.raises(InputError, match=r"has no domain sketch \(test\)"):
+        open_task(spec)
+    (tmp_path / "told.toml").write_text(f'root = "rows.npz"\n{domains}')
+    with pytest.raises(InputError, match=r"sketch \(test\)"):
+        find_benchmark(tmp_path / "told.toml")
+    rows |= {"sketch (test)_x": np.ones((2, 3)), "sketch (test)_y": np.arange(2)}
+    np.savez(tmp_path / "rows.npz", **rows)
+    told = find_benchmark(tmp_path / "told.toml")
+    assert len(open_task(dataclasses.replace(spec, own=told.own)).task.judged) == 2
+
+
+def test_tasks_that_would_have_one_name(tmp_path: Path) -> None:
+    names = ("1", "12", "5", "25")
+    images(tmp_path / "n", *(f"{name}/{c}/0.png" for name in names for c in ("cat", "dog")))
+    with pytest.raises(InputError, match="2 tasks of n would be called '1225'; rename"):
+        find_benchmark(tmp_path / "n")
+
+
+def test_a_folder_is_called_as_it_is(pets: Path) -> None:
+    pets.rename(pets.with_name("pets_v1.5"))
+    assert find_benchmark(pets.with_name("pets_v1.5")).name == "pets_v1.5"
+
+
+def test_a_pipe_is_no_list(pets: Path) -> None:
+    os.mkfifo(pets / "a.txt")
+    found: list[dict[str, str]] = []
+    look = threading.Thread(target=lambda: found.append(lists_below(FolderTree(pets))), daemon=True)
+    look.start()
+    look.join(20)  # nobody writes into the pipe: who opens it waits for ever
+    assert found == [{}]
+
+
+def test_the_home_of_nobody(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="~nobody_has_this_name/x does not exist"):
+        find_benchmark("~nobody_has_this_name/x")

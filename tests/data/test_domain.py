@@ -55,6 +55,14 @@ def test_the_first_view_is_the_plain_one_and_the_others_can_be_asked_for() -> No
     assert domain.rows([0, 1], view=[1, 2]).tolist() == [[2.0, 3.0], [10.0, 11.0]]
 
 
+def test_features_that_still_have_a_graph() -> None:
+    """As they come from a network without `no_grad`."""
+    rows = torch.ones(3, 2, requires_grad=True) * 2
+    domain = array_domain(rows, name="d")
+    assert not domain.rows([0, 1]).requires_grad
+    assert domain.rows([0]).numpy().tolist() == [[2.0, 2.0]]
+
+
 def test_small_images_as_arrays_keep_their_shape() -> None:
     domain = array_domain(np.zeros((2, 1, 28, 28)), name="x")
     assert (domain.views, tuple(domain[0].shape)) == (1, (1, 28, 28))

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache import Extraction, FeatureSettings, write_features
 from equida.data.feature_cache import file as cache_file
+from equida.data.feature_cache.contents import Contents
 from equida.data.transforms import Transform
 from equida.errors import InputError
 
@@ -124,6 +125,15 @@ def test_the_file_holds_what_the_network_says_of_each_image(shop: Path, tmp_path
     assert described["dtype"] == "float32"
     assert Transform.parse(described["transform"]) == PLAIN
     assert sorted(file.name for file in out.parent.iterdir()) == [out.name, f"{out.name}.seen"]
+
+
+def test_digests_that_were_read_before_an_interruption_are_kept(shop: Path, tmp_path: Path) -> None:
+    """Before: the call after it read every byte, and forgot what it had read."""
+    out, folder = tmp_path / "shop.safetensors", tmp_path / "part"
+    folder.mkdir()
+    Contents(out, folder, [_folder(shop)], 1, Silent())  # and the process ends here
+    Contents(out, folder, [_folder(shop)], 1, Silent()).remember()
+    assert out.with_name(f"{out.name}.seen").exists()
 
 
 def test_the_same_call_again_does_nothing(shop: Path, tmp_path: Path) -> None:

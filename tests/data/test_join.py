@@ -83,3 +83,18 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "1 feature file is given; expected two or more" in capsys.readouterr().err
     assert main(["join", str(first), str(second), "--out", str(tmp_path / "a.safetensors")]) == 2
     assert "ends in .npz" in capsys.readouterr().err
+
+
+def test_domains_with_classes_of_their_own_keep_them(tmp_path: Path) -> None:
+    """Before: the names of the last domain were given to all."""
+    changes: dict[str, Any] = {
+        "classes": None,
+        "shop_y": np.array(["mug", "pen", "mug"]),
+        "desk_y": np.array(["cat", "pen"]),
+    }
+    files = [save(tmp_path / f"{k}.npz", 4, **changes) for k in range(2)]
+    join_features(files, tmp_path / "both.npz")
+    for name in ("shop", "desk"):
+        domain = feature_domain(tmp_path / "both.npz", domain=name)
+        assert domain.labels is not None
+        assert [domain.classes[k] for k in domain.labels] == changes[f"{name}_y"].tolist()

@@ -138,3 +138,18 @@ def test_an_alphabetical_list_of_office_home_is_refused(tmp_path: Path) -> None:
     file = _list(tmp_path, "Art/Alarm_Clock/00001.jpg 0")
     with pytest.raises(InputError, match=r":1: label 0 .*expected 33 for 'Alarm_Clock'"):
         image_list(file, classes=benchmark("office_home").classes)
+
+
+def test_an_absolute_path_that_exists_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    """Before: its ending below the list's own folder came first."""
+    for domain in ("photo", "sketch"):
+        (tmp_path / domain / "mug").mkdir(parents=True)
+        (tmp_path / domain / "mug" / "1.jpg").touch()
+    photo = tmp_path / "photo" / "mug" / "1.jpg"
+    assert image_list(_list(tmp_path / "sketch", f"{photo} 0")).path(0).samefile(photo)
+
+
+def test_one_missing_file_of_a_flat_list_is_named_when_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "b.jpg").touch()
+    listed = image_list(_list(tmp_path, "a.jpg 0", "b.jpg 1"))
+    assert [listed.path(k).exists() for k in range(2)] == [False, True]

@@ -1,8 +1,10 @@
 """Threads that read ahead: in order, with an end to every wait."""
 
+import concurrent.futures
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,18 @@ def test_checking_images_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(checks, "check_image", stuck)
     with pytest.raises(InputError, match=r"came for 0 s; its threads are reading .*b/0.png"):
         checks.check_readable(domain)
+
+
+def test_a_piece_that_comes_while_its_wait_ends_is_taken() -> None:
+    class Late(Future[int]):
+        """Its result comes between the end of a wait and the look at it."""
+
+        def result(self, timeout: float | None = None) -> int:
+            if timeout is None:
+                return 7
+            raise concurrent.futures.TimeoutError
+
+        def done(self) -> bool:
+            return True
+
+    assert read_ahead._patiently(Late(), "number", AtWork()) == 7

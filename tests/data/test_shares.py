@@ -1,6 +1,7 @@
 """Domains cut down to a long tail, to some classes, and to given shares."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import equida
 from equida.cli import main
 from equida.data import ArrayDomain, array_domain
 from equida.data.shares import checked_shares, subsampled
+from equida.data.spec import DataSpec, open_task
 from equida.errors import InputError
 
 FLAG = "--target-shares"
@@ -166,3 +168,30 @@ def test_data_in_memory_are_cut_down_too(tmp_path: Path, monkeypatch: pytest.Mon
     )
     counts = np.bincount(run.predictions.labels.numpy())
     assert sorted(counts.tolist(), reverse=True) == [20, 10, 5, 2]
+
+
+@pytest.mark.parametrize("protocol", ["classes:2", "long-tail:16"])
+def test_other_samples_of_a_domain_are_cut_down_likewise(protocol: str) -> None:
+    target, test = domain([40] * 5), domain([20, 20, 0, 20, 20], "W (test)")
+    cut = subsampled(target, protocol, "target").class_counts()
+    other = subsampled(test, protocol, "target", like=target).class_counts()
+    there = [0, 1, 3, 4]
+    np.testing.assert_array_equal(np.argsort(other[there]), np.argsort(cut[there]))
+    assert not other[cut == 0].any()
+    assert other[2] == 0
+
+
+def test_a_name_that_is_not_text_can_be_cut_down() -> None:
+    odd = domain([4, 4, 4])
+    odd.name = os.fsdecode(b"sk\xe4tch")
+    assert (subsampled(odd, "classes:2", "target").class_counts() > 0).sum() == 2
+
+
+def test_a_source_of_few_classes_is_one_of_those(tmp_path: Path) -> None:
+    rows, names = np.zeros((12, 3)), np.array([f"c{k}" for k in range(6)])
+    np.savez(tmp_path / "a.npz", x=rows, y=np.arange(12) % 6, classes=names)
+    np.savez(tmp_path / "b.npz", x=rows, y=np.arange(12) % 6, classes=names)
+    spec = DataSpec(str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), source_shares="classes:2")
+    task = open_task(spec).task
+    assert len(task.classes) == 2
+    assert len(task.source) == len(task.target) == 4

@@ -36,7 +36,7 @@ def array_domain(
     >>> array_domain(np.zeros((3, 5)), name="desk").labels is None
     True
     """
-    rows = values if isinstance(values, Tensor) else _as_array(values, "values", name)
+    rows = values.detach() if isinstance(values, Tensor) else _as_array(values, "values", name)
     check_values(rows, name)
     if len(rows) == 0:
         raise InputError(f"{name}: values have no rows; expected at least one")

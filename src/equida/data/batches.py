@@ -222,12 +222,13 @@ def _batches(
     pin_memory: bool = False,
 ) -> Iterator[Batch]:
     pin_memory = pin_memory and torch.cuda.is_available()
-    reader = _Reader(domain, transform, seed)
-    rows = _RowReader(domain, seed) if isinstance(domain, ArrayDomain) else None
-    read: Callable[[_Draws], Batch] = rows.read if rows else reader.read
-    if pin_memory:
-        read = _pinned(read)
-    if rows or workers == 0 or not isinstance(transform, Transform):
+    reader: _Reader | _RowReader = (
+        _RowReader(domain, seed)
+        if isinstance(domain, ArrayDomain)
+        else _Reader(domain, transform, seed)
+    )
+    read: Callable[[_Draws], Batch] = _pinned(reader.read) if pin_memory else reader.read
+    if not isinstance(reader, _Reader) or workers == 0 or not isinstance(transform, Transform):
         return map(read, draws)
     workers = min(workers, cores())
     return read_ahead(

@@ -65,17 +65,21 @@ def without_unreadable(domain: DomainT, bad: Unreadable, *, skip: bool) -> Domai
     if bad and (not skip or len(bad) == len(domain)):
         kind = f"files under {domain.root}" if isinstance(domain, ImageDomain) else "rows"
         which = f"{domain.name}: {len(bad)} of {len(domain)} {kind}"
-        raise InputError(unreadable_message(which, bad))
+        raise InputError(unreadable_message(which, bad, skipped=skip))
     return drop_unreadable(domain, bad) if bad else domain
 
 
-def unreadable_message(which: str, bad: Iterable[tuple[str, str]]) -> str:
-    """A message that names every unreadable sample and says what to do."""
+def unreadable_message(which: str, bad: Iterable[tuple[str, str]], *, skipped: bool = False) -> str:
+    """A message that names every unreadable sample and says what to do.
+
+    Args:
+        which: how many of what cannot be read.
+        bad: their names and the reasons.
+        skipped: whether they are left out already, and none is left.
+    """
     listed = "".join(f"\n  {name}: {reason}" for name, reason in bad)
-    return (
-        f"{which} cannot be read; replace or delete them, or leave them out with"
-        f" --skip-unreadable:{listed}"
-    )
+    choice = "" if skipped else ", or leave them out with --skip-unreadable"
+    return f"{which} cannot be read; replace or delete them{choice}:{listed}"
 
 
 def check_finite(domain: ArrayDomain) -> None:

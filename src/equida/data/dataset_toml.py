@@ -10,7 +10,7 @@ from typing import Any
 
 from equida.data.own import OwnBenchmark
 from equida.errors import InputError
-from equida.files import write_atomic
+from equida.files import irregular, write_atomic
 
 NAME = "dataset.toml"
 METRICS = ("accuracy", "mean_class_accuracy")
@@ -59,8 +59,10 @@ def read_dataset_file(file: Path) -> DatasetFile:
     Raises:
         InputError: it is not TOML, has an unknown key, or a value of a wrong type.
     """
+    if problem := irregular(file):
+        raise InputError(f"{file} cannot be read as TOML: {problem}; mend it")
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        values = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{file} cannot be read as TOML: {error}; mend it") from None
     _refuse_unknown(values, (*TEXTS, *LISTS, "domains"), str(file))

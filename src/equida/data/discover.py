@@ -7,6 +7,7 @@ A `dataset.toml` says more, and says it first.
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from equida.data.feature_file import SUFFIXES, feature_domains
 from equida.data.images import is_image_name
 from equida.data.open import LIST_SUFFIXES, find_data, open_own
 from equida.data.own import OwnBenchmark, OwnDomain
+from equida.data.task import present_classes
 from equida.data.walk import FolderTree, existing
 from equida.errors import InputError
+from equida.files import irregular
 
 LIST_FOLDERS = ("image_list", "list", "lists")
 
@@ -38,15 +41,15 @@ def find_benchmark(path: str | Path | FolderTree) -> Benchmark:
     root = place.path if isinstance(place, FolderTree) else place.absolute()
     named = _named_domains(told, place) if told and told.domains else _found_domains(place)
     opened = {domain.key: open_own(domain, place) for domain in named}
-    for domain in named:
-        if domain.test:
-            open_own(domain, place, test=True)
-    classes = told.classes if told and told.classes else _all_classes(opened.values())
+    tests = [open_own(domain, place, test=True) for domain in named if domain.test]
+    every = [*opened.values(), *tests]
+    classes = told.classes if told and told.classes else _all_classes(every)
     labelled = [key for key, domain in opened.items() if domain.labels is not None]
     _check(root, opened, labelled)
+    called = root.resolve().name if isinstance(place, FolderTree) else root.resolve().stem
     own = OwnBenchmark(
-        (told and told.name) or root.resolve().stem,
-        (told and told.title) or root.resolve().stem,
+        (told and told.name) or called,
+        (told and told.title) or called,
         tuple(
             OwnDomain(d.key, d.title, d.place, d.test, labelled=d.key in labelled) for d in named
         ),
@@ -121,7 +124,7 @@ def _told(place: Path | FolderTree) -> DatasetFile | None:
 def _named_domains(told: DatasetFile, place: Path | FolderTree) -> list[OwnDomain]:
     """The domains that a dataset.toml names, in its order."""
     if not isinstance(place, FolderTree):
-        return [OwnDomain(d.key, d.title or d.key, d.path or d.key) for d in told.domains]
+        return [OwnDomain(d.key, d.title or d.key, d.path or d.key, d.test) for d in told.domains]
     found: Mapping[str, tuple[str, bool]] = {}
     if not all(entry.path or entry.train for entry in told.domains):
         found = domain_folders(place)
@@ -209,10 +212,15 @@ def _check(root: Path, opened: Mapping[str, Domain], labelled: Sequence[str]) ->
 
 def _all_classes(domains: Iterable[Domain]) -> tuple[str, ...]:
     """The classes of all domains: in their common order, or else sorted."""
-    lists = [domain.classes for domain in domains if domain.labels is not None]
-    if len(set(lists)) == 1:
-        return lists[0]
-    names = {class_key(name): name for classes in lists for name in classes}
+    labelled = [domain for domain in domains if domain.labels is not None]
+    if len({domain.classes for domain in labelled}) == 1:
+        return labelled[0].classes
+    # A list has no other names than numbers for the classes that it has no sample of.
+    names = {class_key(name): name for domain in labelled for name in present_classes(domain)}
+    for domain in labelled:
+        for name in domain.classes:
+            if not name.isdecimal():
+                names.setdefault(class_key(name), name)
     if all(name.isdecimal() for name in names):
         return tuple(sorted(names.values(), key=int))
     return tuple(sorted(names.values()))
@@ -221,12 +229,19 @@ def _all_classes(domains: Iterable[Domain]) -> tuple[str, ...]:
 def _tasks(told: DatasetFile | None, own: OwnBenchmark) -> tuple[str, ...]:
     """The tasks that are named, or every ordered pair with a labelled source."""
     if told is None or not told.tasks:
-        return tuple(
+        names = [
             f"{source.key}2{target.key}"
             for source in own.domains
             for target in own.domains
             if source.labelled and source is not target
-        )
+        ]
+        for name, count in Counter(names).items():
+            if count > 1:
+                raise InputError(
+                    f"{count} tasks of {own.name} would be called {name!r}; rename the domains,"
+                    " such as 1 to d1"
+                )
+        return tuple(names)
     pairs = [own.benchmark().task(task) for task in told.tasks]
     for source, _ in pairs:
         if not own.domain(source.key).labelled:
@@ -243,6 +258,8 @@ def _has_images(folder: FolderTree) -> bool:
 
 def _is_list(file: Path) -> bool:
     """Whether the first line of a text names an image, perhaps with a label behind it."""
+    if irregular(file):
+        return False
     try:
         with file.open(encoding="utf-8-sig", errors="surrogateescape") as text:
             first = next((line.strip() for line in text if line.strip()), "")

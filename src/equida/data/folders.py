@@ -29,7 +29,7 @@ class FolderScan:
     ignored: Counter[str] = field(default_factory=Counter)
     """How many files of each extension were left aside because they are not images."""
     loops: list[str] = field(default_factory=list)
-    """Links to a folder that they are inside of."""
+    """Links that are not followed: to a folder that they are inside of, or behind three others."""
 
     def ignored_kinds(self) -> str:
         """The ignored files in words, the most frequent extensions first."""

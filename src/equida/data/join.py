@@ -62,17 +62,21 @@ def join_features(files: Sequence[str | Path], out: str | Path) -> dict[str, tup
     if not all(sizes):
         raise InputError(f"{paths[sizes.index(0.0)]}: all features are 0; there is nothing to join")
     arrays: dict[str, NDArray[Any]] = {MARK: np.array([path.name for path in paths])}
+    lists = {same[0].classes for same in domains.values() if same[0].classes}
+    if len(lists) == 1:
+        arrays["classes"] = np.array(next(iter(lists)))
     for name, parts in whole.items():
         factors = [np.float32(sizes[0] / size) for size in sizes]
         scaled = [rows * factor for rows, factor in zip(parts, factors, strict=True)]
         first = domains[name][0]
         arrays[f"{name}_x"] = np.concatenate(scaled, 1)
         if first.labels is not None:
-            arrays[f"{name}_y"] = np.asarray(first.labels)
+            # Domains with classes of their own have labels that say which.
+            numbers = np.asarray(first.labels)
+            own = len(lists) > 1
+            arrays[f"{name}_y"] = np.array(first.classes)[numbers] if own else numbers
         if first.paths is not None:
             arrays[f"{name}_path"] = np.array(list(first.paths))
-        if first.classes:
-            arrays["classes"] = np.array(first.classes)
     with open_atomic(target) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy has a flag among the arrays
     return {name: (len(arrays[f"{name}_x"]), arrays[f"{name}_x"].shape[1]) for name in whole}

@@ -16,6 +16,8 @@ from equida.errors import InputError
 from equida.files import check_regular
 
 MOST_DIGITS = 18
+EXAMPLES = 100
+"""How many images of a folder are looked for, to find where a list's paths start from."""
 """Those of the numbers that fit into 64 bits."""
 
 
@@ -195,10 +197,13 @@ def _split(line: str) -> tuple[str, int | None]:
 
 def _placed(lines: _Lines, bases: Sequence[Path]) -> tuple[Path, dict[str, str]]:
     """The base under which the list's folders exist, and the prefix of each of them below it."""
-    # The first path of each folder stands for all paths in it.
-    examples = dict(zip(reversed(lines.folders), reversed(lines.paths), strict=True))
+    examples: dict[str, list[str]] = {}
+    for folder, path in zip(lines.folders, lines.paths, strict=True):
+        some = examples.setdefault(folder, [])
+        if len(some) < EXAMPLES:
+            some.append(path)
     for base in bases:
-        found = {folder: _ending(base, folder, path) for folder, path in examples.items()}
+        found = {folder: _ending(base, folder, paths) for folder, paths in examples.items()}
         if any(place is not None for place in found.values()):
             # A missing folder keeps its path; its files are named when they are read.
             places = {folder: folder if at is None else at for folder, at in found.items()}
@@ -210,20 +215,22 @@ def _placed(lines: _Lines, bases: Sequence[Path]) -> tuple[Path, dict[str, str]]
     )
 
 
-def _ending(base: Path, folder: str, example: str) -> str | None:
-    """The longest ending of `folder` that exists under `base`, or None.
+def _ending(base: Path, folder: str, examples: Sequence[str]) -> str | None:
+    """A folder that exists as it stands, or its longest ending under `base`; None without either.
 
-    A folder is looked for as a whole: asking for each of 150,000 files would take minutes on a
-    network disk.
+    What lies below `base` is given from there. A folder is looked for as a whole: asking for each
+    of 150,000 files would take minutes on a network disk.
     """
+    if os.path.isabs(folder) and os.path.isdir(folder):
+        inside = Path(folder).is_relative_to(base.absolute())
+        return os.path.relpath(folder, base.absolute()).removeprefix(".") if inside else folder
     parts = [part for part in folder.split("/") if part not in ("", ".")]
     for start in range(len(parts)):
         ending = "/".join(parts[start:])
         if (base / ending).is_dir():
             return ending
-    if (base / os.path.basename(example)).is_file():
-        return ""
-    return folder if os.path.isabs(folder) and os.path.isdir(folder) else None
+    found = any((base / os.path.basename(path)).is_file() for path in examples)
+    return "" if found else None
 
 
 def _class_names(

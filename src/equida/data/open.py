@@ -236,9 +236,9 @@ def _from_file(
     names = feature_domains(file)
     exact = test_name(wanted.key) if test else wanted.key
     same = [exact] if exact in names else [name for name in names if wanted.goes_by(name)]
-    if not same:
+    if not same or (test and exact not in names):
         raise InputError(
-            f"{file} has no domain {wanted.key} ({wanted.title}); it holds {', '.join(names)}"
+            f"{file} has no domain {exact} ({wanted.title}); it holds {', '.join(names)}"
         )
     rows = feature_domain(file, domain=same[0], classes=chosen.classes, name=exact)
     return _under(rows, chosen.classes, str(file))
@@ -248,9 +248,12 @@ def _under(domain: Domain, classes: tuple[str, ...], origin: str) -> Domain:
     """The domain under the class list of its data set."""
     if domain.labels is None or domain.classes == classes:
         return domain.relabel(classes, domain.labels)
-    if all(name.isdecimal() for name in domain.classes) and len(domain.classes) <= len(classes):
-        known = set(classes)
-        if not known.intersection(domain.classes):  # a list that numbers its classes
-            return domain.relabel(classes, domain.labels)
-    order = np.array(match_classes(domain.classes, classes, origin), np.int64)
+    order = np.full(len(domain.classes), -1, np.int64)
+    used = np.unique(domain.labels)  # a list has names of its own for numbers without a sample
+    names = [domain.classes[number] for number in used]
+    numbered = not set(classes) & set(names) and all(name.isdecimal() for name in names)
+    if numbered and max(map(int, names), default=0) < len(classes):
+        order[used] = list(map(int, names))
+    else:
+        order[used] = match_classes(names, classes, origin)
     return domain.relabel(classes, order[domain.labels])

@@ -119,8 +119,8 @@ def _patiently(piece: "Future[R]", what: str, at_work: AtWork) -> R:
         try:
             return piece.result(PATIENCE_SECONDS)
         except concurrent.futures.TimeoutError:
-            if piece.done():  # reading it raised the error
-                raise
+            if piece.done():  # just now, or reading it raised this error
+                return piece.result()
             if begun == at_work.begun:
                 break
     raise InputError(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from equida.class_shares import is_shares, shares_text, shares_title
 from equida.data.classes import match_classes
-from equida.data.domain import DomainT
+from equida.data.domain import Domain, DomainT
 from equida.errors import InputError
 
 Role = Literal["source", "target"]
@@ -73,13 +73,14 @@ def protocol_title(text: str) -> str:
     return shares_title(text) if is_shares(text) else text
 
 
-def subsampled(domain: DomainT, text: str, role: Role) -> DomainT:
+def subsampled(domain: DomainT, text: str, role: Role, like: Domain | None = None) -> DomainT:
     """The domain cut down to a protocol, in its own order.
 
     Args:
         domain: a labelled domain.
         text: the protocol, as `checked_shares` spells it; "" leaves the domain as it is.
         role: what the domain is used as; source and target have tails of their own.
+        like: the domain whose classes were drawn, where other samples are cut down likewise.
     """
     if not text:
         return domain
@@ -90,9 +91,14 @@ def subsampled(domain: DomainT, text: str, role: Role) -> DomainT:
             f" {domain.name} has none; leave it out"
         )
     # Not the domain's place, which may change: its name.
-    seeds = [_seed(text), zlib.crc32(f"{role}/{domain.name}".encode())]
-    generator = np.random.default_rng(seeds)
-    sizes = _sizes(text, domain.classes, domain.class_counts(), generator, f"{flag}: {domain.name}")
+    drawn = domain if like is None else like
+    name = f"{role}/{drawn.name}".encode("utf-8", "surrogateescape")
+    generator = np.random.default_rng([_seed(text), zlib.crc32(name)])
+    order = np.flatnonzero(drawn.class_counts())
+    if not is_shares(text):
+        order = generator.permutation(order)
+    origin = f"{flag}: {domain.name}"
+    sizes = _sizes(text, domain.classes, domain.class_counts(), order, origin)
     chosen = [
         generator.permutation(np.flatnonzero(domain.labels == label))[:size]
         for label, size in enumerate(sizes.tolist())
@@ -109,26 +115,25 @@ def _sizes(
     text: str,
     classes: Sequence[str],
     counts: NDArray[np.int64],
-    generator: np.random.Generator,
+    order: NDArray[np.int64],
     origin: str,
 ) -> NDArray[np.int64]:
-    """How many samples each class is to have."""
+    """How many samples each class is to have; classes are chosen, or grow fewer, in that order."""
     if is_shares(text):
         return _sizes_of(json.loads(text), classes, counts, origin)
     kind, number = text.split(":")[:2]
-    present = generator.permutation(np.flatnonzero(counts))
     sizes = np.zeros_like(counts)
     if kind == "classes":
         wanted = int(float(number))  # a million is written 1e+06
-        if wanted > len(present):
+        if wanted > len(order):
             raise InputError(
-                f"{origin} has samples of {len(present)} classes; {wanted} of them cannot be chosen"
+                f"{origin} has samples of {len(order)} classes; {wanted} of them cannot be chosen"
             )
-        sizes[present[:wanted]] = counts[present[:wanted]]
+        sizes[order[:wanted]] = counts[order[:wanted]]
         return sizes
-    ranks = np.arange(len(present)) / max(1, len(present) - 1)
-    tail = np.median(counts[present]) * float(number) ** -ranks
-    sizes[present] = np.clip(np.rint(tail), 1, counts[present])
+    ranks = np.arange(len(order)) / max(1, len(order) - 1)
+    tail = np.median(counts[order]) * float(number) ** -ranks
+    sizes[order] = np.clip(np.rint(tail), 1, counts[order])
     return sizes
 
 

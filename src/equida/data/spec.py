@@ -274,6 +274,8 @@ def _source(spec: DataSpec, places: DataPlaces, target: Domain) -> tuple[Domain,
     chosen = spec.data_set
     if chosen is None:
         source = subsampled(_at(spec.source, places), spec.source_shares, "source")
+        if spec.source_shares:
+            source = of_classes(source, tuple(present_classes(source)))
         return source, _name(spec.source, spec.target) if source.name == target.name else None
     keys = [chosen.domain(name).key for name in (spec.source, spec.target)]
     source = load_domain(chosen, keys[0], _data(spec, places), role="source", lists=spec.lists)
@@ -303,7 +305,9 @@ def _test(spec: DataSpec, places: DataPlaces) -> Domain | None:
     if spec.own is None or not spec.own.domain(spec.target).test:
         return None
     test = load_domain(spec.own.benchmark(), spec.target, _data(spec, places), test=True)
-    test = subsampled(test, spec.target_shares, "target")
+    if spec.target_shares:
+        target = load_domain(spec.own.benchmark(), spec.target, _data(spec, places))
+        test = subsampled(test, spec.target_shares, "target", like=target)
     return test.relabel((), None) if spec.ignore_target_labels else test
 
 

@@ -113,7 +113,7 @@ def make_task(
         classes,
         _respelled(target, classes),
         None if test is None else kept[2],
-        _left_out((source, target), kept, classes, class_rule),
+        _left_out((source, *targets), kept, classes, class_rule),
     )
 
 
@@ -153,7 +153,7 @@ def _left_out(
 ) -> str:
     """What the task has not taken from its domains, in one line; "" where it has taken all."""
     known, parts = set(map(class_key, classes)), []
-    for role, before, after in zip(("source", "target"), given, kept, strict=False):
+    for role, before, after in zip(("source", "target", "test"), given, kept, strict=False):
         if len(before) == len(after):
             continue
         gone = [name for name in present_classes(before) if class_key(name) not in known]

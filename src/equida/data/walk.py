@@ -175,7 +175,7 @@ def find_images(paths: Iterable[Path]) -> Iterator[Path]:
 
 def existing(path: str | Path) -> Path:
     """`path`, or an error that names the part that does not exist and what was likely meant."""
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))  # a user that there is not stays as it is
     if os.path.exists(path):
         return path
     part = path

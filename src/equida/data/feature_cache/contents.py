@@ -56,8 +56,8 @@ class Contents:
         self._sidecar, self._draft = path.with_name(f"{path.name}.seen"), folder / "seen"
         self._ends = np.cumsum([len(domain) for domain in domains])
         self._contents = np.empty((len(self), 32), np.uint8)
-        seen = {**_load(self._sidecar), **_load(self._draft)}
-        known = len(seen)
+        remembered = _load(self._sidecar)
+        seen = {**remembered, **_load(self._draft)}
         chunks = [
             range(start, min(start + _CHUNK, len(self))) for start in range(0, len(self), _CHUNK)
         ]
@@ -78,7 +78,7 @@ class Contents:
                 if stamp:
                     stamps[stamp] = content
             meter.advance(len(chunk))
-        self._changed = len(stamps) != known or stamps.keys() != seen.keys()
+        self._changed = stamps.keys() != remembered.keys()
         if self._changed:
             _save(self._draft, stamps)
 
