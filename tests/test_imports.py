@@ -35,7 +35,7 @@ ALLOWED = {
     "runs": {"training", "methods", "models", "data", "evaluation"},
     "experiments": {"runs", "training", "methods", "models", "data", "evaluation"},
     "estimator": {"training", "methods", "models", "data", "evaluation"},
-    "scorers": {"estimator", "evaluation"},
+    "scorers": {"estimator", "training", "evaluation"},
     "report": {"experiments", "runs", "training", "methods", "data", "evaluation", "paper"},
     "paper": {
         "report",

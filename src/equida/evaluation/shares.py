@@ -102,16 +102,17 @@ def source_predictions(
     """
     # The classes that the classifier knows; the others can be neither learned nor predicted.
     present, indices = np.unique(np.asarray(labels, np.int64), return_inverse=True)
-    rows, others = _centred(source, source), _centred(target, source)
+    rows = _centred(source, source)
     # The optimiser stops at gradients that are small for rows of length 1, and they shrink with
     # the rows: short rows would teach it nothing.
-    length = math.sqrt(float(np.square(rows).sum(1).mean()))
-    if 0.0 < length < 1.0:
-        rows /= length
-        others /= length
-    weights = _calibrated_regression(
-        torch.from_numpy(rows.astype(np.float32)), indices.astype(np.int64)
-    )
+    length = float(np.linalg.norm(rows)) / math.sqrt(len(rows))
+    scale = 1.0 / length if 0.0 < length < 1.0 else 1.0
+    rows *= scale
+    x = torch.from_numpy(rows.astype(np.float32))
+    del rows  # the domains are not in memory together: each is many megabytes
+    weights = _calibrated_regression(x, indices.astype(np.int64))
+    others = _centred(target, source)
+    others *= scale
     probs = np.zeros((len(others), classes or int(present[-1]) + 1))
     probs[:, present] = _softmax(_logits(others, weights))
     return probs
