@@ -16,9 +16,9 @@ from equida.errors import InputError
 from equida.files import check_regular
 
 MOST_DIGITS = 18
+"""Those of the numbers that fit into 64 bits."""
 EXAMPLES = 100
 """How many images of a folder are looked for, to find where a list's paths start from."""
-"""Those of the numbers that fit into 64 bits."""
 
 
 def image_list(
