@@ -18,12 +18,13 @@ from sklearn.preprocessing import normalize
 from equida.clustering import (
     ClusterRule,
     SelectiveRule,
+    class_scatter,
     cluster_labels,
     joint_rows,
     selective_labels,
     supervised_projection,
 )
-from equida.clustering.clusters import found_back
+from equida.clustering.clusters import _views, found_back
 from equida.clustering.subspace import surest
 
 Array = NDArray[np.float64]
@@ -112,9 +113,8 @@ def test_roots_are_taken_of_features_that_are_not_negative(shifted: Shifted) -> 
 
 def test_the_projection_solves_the_eigenproblem_of_the_graph(shifted: Shifted) -> None:
     rows, labels = shifted.source, shifted.labels
-    found = supervised_projection(
-        torch.from_numpy(rows), torch.from_numpy(labels), CLASSES, 3
-    ).numpy()
+    scatter = class_scatter(torch.from_numpy(rows), torch.from_numpy(labels), CLASSES)
+    found = supervised_projection(scatter, 3).numpy()
     expected = reference_projection(rows, labels, 3)
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-9)
 
@@ -127,9 +127,17 @@ def test_the_projection_of_large_tight_classes() -> None:
     rows = torch.nn.functional.normalize(
         torch.eye(2, 8)[labels] - 0.5 * torch.eye(2, 8).sum(0) + 0.005 * spread, dim=1
     )
-    found = supervised_projection(rows, labels, 2, 1).double()
-    expected = supervised_projection(rows.double(), labels, 2, 1)
+    found = supervised_projection(class_scatter(rows, labels, 2), 1)
+    expected = supervised_projection(class_scatter(rows.double(), labels, 2), 1)
     torch.testing.assert_close(found @ found.mT, expected @ expected.mT, rtol=0.02, atol=1e-5)
+
+
+def test_the_scatter_of_a_view_is_that_of_its_columns(shifted: Shifted) -> None:
+    rows, labels = torch.from_numpy(shifted.source), torch.from_numpy(shifted.labels)
+    columns = torch.tensor([0, 3, 4, 9])
+    found = supervised_projection(class_scatter(rows, labels, CLASSES).of(columns), 2).numpy()
+    expected = reference_projection(shifted.source[:, columns], shifted.labels, 2)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-9)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
@@ -201,6 +209,33 @@ def test_clusters_find_classes_that_nearest_means_mistake(shifted: Shifted) -> N
     rule = ClusterRule(dimensions=5)
     found = cluster_labels(*tensors(shifted), CLASSES, 0, rule).argmax(1).numpy()
     assert np.mean(found == shifted.truth) > source_only + 0.1
+
+
+def test_views_leave_out_each_component_equally_often() -> None:
+    """Before, views were drawn one by one: of 100 components, some were left out five times of ten
+    and some never, and labels of two seeds differed more than they had to."""
+    views = _views(100, 10, ClusterRule(views=10, share=0.8), seed=3)
+    assert {len(view) for view in views} == {80}
+    left_out = 10 - torch.bincount(torch.cat(views), minlength=100)
+    assert left_out.tolist() == [2] * 100
+    assert len({tuple(view.tolist()) for view in views}) == 10
+
+
+@pytest.mark.parametrize(
+    ("width", "classes", "rule", "size"),
+    [
+        (20, 3, ClusterRule(views=4, share=1.0), 20),
+        (20, 3, ClusterRule(views=1, share=0.5), 20),
+        (20, 18, ClusterRule(views=4, share=0.5), 18),
+        (20, 30, ClusterRule(views=4, share=0.5), 20),
+        (20, 3, ClusterRule(views=4, share=0.1), 3),
+        (7, 2, ClusterRule(views=9, share=0.8), 6),
+    ],
+)
+def test_views_of_odd_sizes(width: int, classes: int, rule: ClusterRule, size: int) -> None:
+    views = _views(width, classes, rule, seed=0)
+    assert [len(view.unique()) for view in views] == [size] * rule.views
+    assert max(int(view.max()) for view in views) < width
 
 
 def test_the_seed_decides_the_views(shifted: Shifted) -> None:

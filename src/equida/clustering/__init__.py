@@ -6,11 +6,12 @@ rows, source labels and a seed.
 
 from equida.clustering.clusters import ClusterRule, cluster_labels
 from equida.clustering.selective import SelectiveRule, selective_labels
-from equida.clustering.subspace import joint_rows, supervised_projection
+from equida.clustering.subspace import class_scatter, joint_rows, supervised_projection
 
 __all__ = [
     "ClusterRule",
     "SelectiveRule",
+    "class_scatter",
     "cluster_labels",
     "joint_rows",
     "selective_labels",

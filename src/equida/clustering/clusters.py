@@ -6,11 +6,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
-from equida.clustering.subspace import class_means, joint_rows, supervised_projection, surest
+from equida.clustering.subspace import (
+    class_means,
+    class_scatter,
+    joint_rows,
+    supervised_projection,
+    surest,
+)
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators.input_rows import balanced_agreement
 
-TRIAL_VIEWS = 3
 SMALLEST_SHARE = 1e-3
 """The least that a class counts, of what it would at equal shares: no class is ruled out."""
 
@@ -28,10 +33,11 @@ class ClusterRule:
     source by heart: with 7 classes and 512 components, labels are worse than nearest means."""
     dimensions_per_class: int = 4
     """The most dimensions for each class: more of them cannot tell classes apart."""
-    views: int = 9
-    """How many random choices of the components are looked at; their labels are averaged."""
+    views: int = 10
+    """How many choices of the components are looked at; their labels are averaged."""
     share: float = 0.8
-    """Share of the components in a view; with one view, or fewer components than classes, all."""
+    """Share of the components in a view; with one view, or fewer components than classes, all. At
+    0.8, five views leave each component out once."""
     rounds: int = 10
     """After round t, the surest (t+1)/rounds of the target's samples join the source."""
     means_rounds: int = 10
@@ -43,8 +49,7 @@ class ClusterRule:
     weighted: bool | None = None
     """Whether directions count by how well they tell classes apart; None: both are tried, and the
     labels are taken with the larger product of two shares: of pairs of neighbours that agree (times
-    the entropy of the class shares), and of source rows that the labels find back. Three views are
-    enough to decide."""
+    the entropy of the class shares), and of source rows that the labels find back."""
 
 
 def cluster_labels(
@@ -84,9 +89,8 @@ def cluster_labels(
     rows = joint_rows(source, target, width, root=True, centre=True)
     if rule.weighted is not None:
         return _labels(*rows, labels, classes, seed, rule, bias)
-    few = replace(rule, views=min(rule.views, TRIAL_VIEWS))
     found = [
-        _labels(*rows, labels, classes, seed, replace(few, weighted=weighted), bias)
+        _labels(*rows, labels, classes, seed, replace(rule, weighted=weighted), bias)
         for weighted in (False, True)
     ]
     inputs = InputRows(target)
@@ -95,10 +99,7 @@ def cluster_labels(
         * found_back(*rows, labels, each.argmax(1), classes)
         for each in found
     ]
-    weighted = scores[1] > scores[0]
-    if few == rule:
-        return found[weighted]
-    return _labels(*rows, labels, classes, seed, replace(rule, weighted=weighted), bias)
+    return found[scores[1] > scores[0]]
 
 
 def found_back(
@@ -141,14 +142,14 @@ def _labels(
     views, weighted = _views(source.shape[1], classes, rule, seed), bool(rule.weighted)
     for number in range(rule.rounds + 1):
         learned = torch.cat([labels, probs.argmax(1)[chosen]])
+        scatter = class_scatter(torch.cat([source, target[chosen]]), learned, classes)
         found = []
         for columns in views:
-            seen, unseen = source[:, columns], target[:, columns]
-            rows = torch.cat([seen, unseen[chosen]])
-            projection = supervised_projection(
-                rows, learned, classes, dimensions, weighted=weighted
-            )
-            seen, unseen = _on_sphere(seen @ projection), _on_sphere(unseen @ projection)
+            some = supervised_projection(scatter.of(columns), dimensions, weighted=weighted)
+            # Zeros for the components that are left out: cheaper than copies of the others.
+            projection = source.new_zeros(source.shape[1], some.shape[1])
+            projection[columns] = some.to(source.dtype)
+            seen, unseen = _on_sphere(source @ projection), _on_sphere(target @ projection)
             means = class_means(seen, known)
             clusters = _soft_k_means(unseen, means, rule, bias)
             found += [
@@ -161,13 +162,22 @@ def _labels(
 
 
 def _views(width: int, classes: int, rule: ClusterRule, seed: int) -> list[Tensor]:
-    """The components that each view has."""
+    """The components that each view has: views leave out parts of a random order, one after the
+    other, so that each component is left out about as often as any other."""
     # Fewer components than classes could not tell the classes apart.
     count = width if rule.views == 1 else max(round(rule.share * width), min(width, classes))
     generator = torch.Generator().manual_seed(seed)
-    return [
-        torch.randperm(width, generator=generator)[:count].sort().values for _ in range(rule.views)
-    ]
+    left_out = width - count
+    parts = width // left_out if left_out else 1
+    views = []
+    for number in range(rule.views):
+        if number % parts == 0:
+            order = torch.randperm(width, generator=generator)
+        start = number % parts * left_out
+        kept = torch.ones(width, dtype=torch.bool)
+        kept[order[start : start + left_out]] = False
+        views.append(kept.nonzero()[:, 0])
+    return views
 
 
 def _on_sphere(rows: Tensor) -> Tensor:

@@ -6,7 +6,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
-from equida.clustering.subspace import class_means, joint_rows, supervised_projection, surest
+from equida.clustering.subspace import (
+    class_means,
+    class_scatter,
+    joint_rows,
+    supervised_projection,
+    surest,
+)
 
 KMEANS_ROUNDS = 100
 
@@ -55,9 +61,9 @@ def selective_labels(
     scores = target.new_zeros(len(target), classes)
     for number in range(rule.rounds):
         rows = torch.cat([source, target[chosen]])
-        projection = supervised_projection(
-            rows, torch.cat([labels, predicted[chosen]]), classes, rule.dimensions
-        )
+        learned = torch.cat([labels, predicted[chosen]])
+        scatter = class_scatter(rows, learned, classes)
+        projection = supervised_projection(scatter, rule.dimensions).to(source.dtype)
         both = torch.cat([source, target]) @ projection
         both = normalize(both - both.mean(0), dim=1)
         seen, unseen = both[: len(source)], both[len(source) :]

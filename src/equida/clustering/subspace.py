@@ -1,5 +1,7 @@
 """Rows of two domains in one space, and the subspace in which the rows of a class lie together."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -40,10 +42,39 @@ def joint_rows(
     return rows[: len(source)], rows[len(source) :]
 
 
+class ClassScatter(NamedTuple):
+    """What the subspace is computed from: sums over labelled rows."""
+
+    within: Tensor
+    """sum_i n_i (x_i - m_i)(x_i - m_i)^T, where n_i is the size and m_i the mean of i's class,
+    (features, features)."""
+    sums: Tensor
+    """The sum of the rows of each class, (classes, features)."""
+
+    def of(self, columns: Tensor) -> "ClassScatter":
+        """The same of some of the features."""
+        return ClassScatter(self.within[columns][:, columns], self.sums[:, columns])
+
+
+def class_scatter(rows: Tensor, labels: Tensor, classes: int) -> ClassScatter:
+    """The scatter of rows within their classes, and the sums of the classes, in float64.
+
+    Args:
+        rows: (samples, features).
+        labels: (samples,).
+        classes: how many classes there are.
+    """
+    sizes = torch.bincount(labels, minlength=classes).to(rows.dtype)
+    sums = rows.new_zeros(classes, rows.shape[1]).index_add_(0, labels, rows)
+    apart = rows - (sums / sizes.clamp_min(1.0)[:, None])[labels]
+    apart *= sizes.sqrt()[labels][:, None]
+    return ClassScatter((apart.mT @ apart).double(), sums.double())
+
+
 def supervised_projection(
-    rows: Tensor, labels: Tensor, classes: int, dimensions: int, *, weighted: bool = False
+    scatter: ClassScatter, dimensions: int, *, weighted: bool = False
 ) -> Tensor:
-    """The map of supervised locality preserving projection, (features, dimensions).
+    """The map of supervised locality preserving projection, (features, dimensions), in float64.
 
     The columns are the generalised eigenvectors v of (A, B) of largest eigenvalue, v^T B v = 1,
     where A = X^T D X, B = A - sum_c g_c g_c^T + I, D_ii is the size of i's class, and g_c is the
@@ -51,30 +82,24 @@ def supervised_projection(
     Breckon 2020, arXiv 1911.07982).
 
     Args:
-        rows: (samples, features).
-        labels: (samples,).
-        classes: how many classes there are.
+        scatter: of the labelled rows X; A - sum_c g_c g_c^T is the scatter within classes.
         dimensions: columns to keep; at most as many as there are features.
         weighted: multiply each column by sqrt(1 - 1/eigenvalue), the root of the share of its
             variance that lies between classes, so that directions which tell no classes apart do
             not count.
     """
-    sizes = torch.bincount(labels, minlength=classes).to(rows.dtype)
-    sums = rows.new_zeros(classes, rows.shape[1]).index_add_(0, labels, rows)
-    # A - sum_c g_c g_c^T is the scatter around class means, times class sizes. The difference of
-    # the two large sums would not be: where classes are large and tight, it is not even definite.
-    apart = rows - (sums / sizes.clamp_min(1.0)[:, None])[labels]
-    scatter = ((apart * sizes[labels][:, None]).mT @ apart).double()
-    total = scatter + sums.double().mT @ sums.double()
-    identity = torch.eye(rows.shape[1], dtype=total.dtype)
-    within = torch.linalg.cholesky(scatter + identity)
+    # A less the sums, as B is written above, would be the difference of two large matrices: where
+    # classes are large and tight, it is not even definite.
+    total = scatter.within + scatter.sums.mT @ scatter.sums
+    identity = torch.eye(len(total), dtype=total.dtype)
+    within = torch.linalg.cholesky(scatter.within + identity)
     solve = torch.linalg.solve_triangular
     whitened = solve(within, solve(within, total, upper=False).mT, upper=False)
     values, vectors = torch.linalg.eigh((whitened + whitened.mT) / 2)
     projection: Tensor = solve(within.mT, vectors[:, -dimensions:], upper=True)
     if weighted:
         projection = projection * (1.0 - 1.0 / values[-dimensions:]).clamp_min(1e-6).sqrt()
-    return projection.to(rows.dtype)
+    return projection
 
 
 def class_means(rows: Tensor, weights: Tensor) -> Tensor:

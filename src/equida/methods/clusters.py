@@ -19,8 +19,8 @@ class ClustersConfig:
     dimensions: int = search(128, 16, 256, minimum=1)
     """The most dimensions of the subspace in which target samples are labelled; at most 4 a
     class."""
-    views: int = search(9, 1, 12, minimum=1)
-    """How many random choices of the components are looked at; their labels are averaged."""
+    views: int = search(10, 1, 15, minimum=1)
+    """How many choices of the components are looked at; their labels are averaged."""
     share: float = search(0.8, 0.5, 1.0, minimum=0.01, maximum=1.0)
     """Share of the components in a view."""
     prior: str = prior_field()
