@@ -196,7 +196,8 @@ def _regrets(
 ) -> list[list[float]]:
     over: list[list[float]] = [[], [], [], []]
     for group in groups:
-        over[0] += [_regret(each.history, score) for each in group]
+        # Of equal scores a run keeps the latest step, and a search the first candidate.
+        over[0] += [_regret(each.history[::-1], score) for each in group]
         for number, sets in enumerate(_sets(group), 1):
             over[number] += [_regret([c.history[-1] for c in each], score) for each in sets]
     return over
@@ -205,8 +206,8 @@ def _regrets(
 def _regret(
     choices: Sequence[Mapping[str, float]], score: Callable[[Mapping[str, float]], float]
 ) -> float:
-    # Of equal scores the latest is chosen, as in a run.
-    chosen = max(enumerate(choices), key=lambda pair: (score(pair[1]), pair[0]))[1]
+    """Of equal scores the first is chosen."""
+    chosen = max(choices, key=score)
     return max(each["accuracy"] for each in choices) - chosen["accuracy"]
 
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from equida import EquidaClassifier
 from equida.data import ArrayDomain, ImageDomain, Task, array_domain
 from equida.errors import InputError
 from equida.methods import METHODS
+from equida.methods.base import TaskRows
 from equida.methods.spl import SPL
+from equida.training import prepare as module
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.loop import Trained, train
@@ -73,7 +76,7 @@ def test_each_sample_meets_its_own_label(method: str, fades: bool, run: Run, tas
     assert len({tuple(samples.tolist()) for samples, *_ in seen}) == 3
 
 
-@pytest.mark.slow(reason="clusters in nine views, several times")
+@pytest.mark.slow(reason="clusters in ten views, several times")
 @pytest.mark.parametrize("method", ["clusters", "spl"])
 def test_the_head_learns_what_was_prepared(method: str, run: Run, tmp_path: Path) -> None:
     trained = run(method, folder=tmp_path, iterations=150, learning_rate=0.1, head_multiplier=1.0)
@@ -82,7 +85,7 @@ def test_the_head_learns_what_was_prepared(method: str, run: Run, tmp_path: Path
     assert float(same.float().mean()) > 0.9
 
 
-@pytest.mark.slow(reason="clusters in nine views, several times")
+@pytest.mark.slow(reason="clusters in ten views, several times")
 def test_target_labels_are_not_looked_at(run: Run, task: Task, tmp_path: Path) -> None:
     labels = np.random.default_rng(1).integers(0, 4, len(task.target))
     nonsense = dataclasses.replace(task, target=task.target.relabel(task.classes, labels))
@@ -94,7 +97,7 @@ def test_target_labels_are_not_looked_at(run: Run, task: Task, tmp_path: Path) -
     assert torch.equal(first, second)
 
 
-@pytest.mark.slow(reason="clusters in nine views, several times")
+@pytest.mark.slow(reason="clusters in ten views, several times")
 def test_a_resumed_run_reads_what_was_prepared(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,8 +109,30 @@ def test_a_resumed_run_reads_what_was_prepared(
         raise AssertionError("prepared again")
 
     monkeypatch.setattr(METHODS["clusters"].method, "prepare", fail)
+    monkeypatch.setattr(module, "_LATEST", WeakKeyDictionary())
     resumed = run("clusters", folder=tmp_path / "cut").built.objective.state_dict()
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_the_same_run_again_prepares_nothing_again(
+    run: Run, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, the run of a search's choice clustered once more what had just been clustered."""
+    seeds: list[int] = []
+    original = SPL.prepare
+
+    def counted(self: SPL, rows: TaskRows) -> dict[str, Tensor]:
+        seeds.append(rows.seed)
+        return original(self, rows)
+
+    monkeypatch.setattr(SPL, "prepare", counted)
+    monkeypatch.setattr(module, "_LATEST", WeakKeyDictionary())
+    first, second = (run("spl").built.objective.method.prepared["labels"] for _ in range(2))
+    assert seeds == [0]
+    assert torch.equal(first, second)
+    run("spl", on=dataclasses.replace(task, source=task.source.select(range(40))))
+    run("spl", overrides={"components": 3})
+    assert seeds == [0, 0, 0]
 
 
 def test_images_are_refused_with_the_cure(fabric: AnyFabric) -> None:

@@ -4,6 +4,8 @@ The file `prepared.safetensors` of a run holds it, so that a resumed run goes on
 everybody can look at it.
 """
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,10 +15,17 @@ from equida.data import ArrayDomain, Domain, Task
 from equida.errors import InputError
 from equida.methods.base import TaskRows
 from equida.training.build import Built
+from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import AnyFabric, on_rank_zero
 
 FILE = "prepared.safetensors"
+
+Prepared = dict[str, Tensor]
+_LATEST: WeakKeyDictionary[Domain, WeakKeyDictionary[Domain, tuple[RunConfig, Prepared]]] = (
+    WeakKeyDictionary()
+)
+"""By target and source; a search does the run of its choice right after it has tried it."""
 
 
 def prepare_method(
@@ -31,10 +40,15 @@ def prepare_method(
     if not method.prepares:
         return False
 
-    def compute() -> dict[str, Tensor]:
+    def compute() -> Prepared:
         if folder and resumed and (folder.path / FILE).exists():
             return folder.load_tensors(FILE)
-        computed = method.prepare(task_rows(built, task))
+        assert built.source is not None, "there is no source in source-free adaptation"
+        latest = _LATEST.setdefault(task.target, WeakKeyDictionary())
+        config, computed = latest.get(built.source, (None, {}))
+        if config != built.config:
+            computed = method.prepare(task_rows(built, task))
+            latest[built.source] = (built.config, computed)
         if folder:
             folder.save_tensors(FILE, computed)
         return computed
