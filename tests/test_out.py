@@ -110,3 +110,10 @@ def test_data_that_do_not_exist_leave_no_folder(
         Path("out").mkdir()
     assert main([*call, "--out", "out"]) == 2
     assert Path("out").exists() is existed
+
+
+def test_a_storage_that_does_not_exist_leaves_no_folder(toy: Path, tmp_path: Path) -> None:
+    out = tmp_path / "search"
+    call = ["tune", f"{toy}:a", f"{toy}:b", "--storage", "zz://", "--out", str(out)]
+    assert main(call) == 2
+    assert not out.exists()

@@ -150,14 +150,14 @@ def _search(
             )
         if search.uses_target_labels:
             remarks.say(f"settings are chosen by {search.chosen_by}")
-        if earlier is None:
-            search.write(folder.path)
         url = request.storage or sqlite_url(folder.path / "study.db")
         owner = f"{socket.gethostname()}:{folder.path.absolute()}"
         name = f"equida-{_digest(search.about)}"
         benchmark, seed = plan.config.benchmark, request.run.seed
         with storage_errors(url):
             study = Study(url, name, methods, benchmark, seed, owner)
+            if earlier is None:  # not before the storage is there: a wrong one leaves nothing
+                search.write(folder.path)
             leader = _Leader(request, study, configs, workers, search)
             search = leader.search_until_done(remarks)
         if search.chosen is None:
