@@ -61,7 +61,7 @@ def test_a_file_of_somebody_else_stays(
     file.write_text(PRECIOUS)
     assert main(command(toy, finished, file)) == 2
     said = capsys.readouterr().err
-    assert f"equida: {file} is there already and was not written by equida" in said
+    assert f"equida: {file} already exists and is not a file that this command may replace" in said
     assert "choose another --out, or move it away" in said
     assert file.read_text() == PRECIOUS
     assert [file.name for file in tmp_path.iterdir()] == [name]
@@ -83,7 +83,7 @@ def test_the_rule(tmp_path: Path) -> None:
     file.touch()
     refuse_to_replace([file], lambda: False)
     file.write_text('{"a": 1}')
-    with pytest.raises(InputError, match="was not written by equida"):
+    with pytest.raises(InputError, match="is not a file that this command may replace"):
         refuse_to_replace([file], lambda: json_has(file, "a", "b"))
     refuse_to_replace([file], lambda: json_has(file, "a"))
     with pytest.raises(InputError, match="is a folder, not a file; choose another --out"):

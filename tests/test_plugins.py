@@ -206,7 +206,7 @@ def test_a_worker_does_not_run_other_code_than_was_asked_for(here: Path) -> None
     plugins.check_same([known])  # what was imported is still what was asked for
     other = plugins.Plugin("method", name, "0" * 64, "my_module")
     METHODS._entries.pop("registered_mine", None)
-    with pytest.raises(InputError, match="is another one here"):
+    with pytest.raises(InputError, match="has other code here"):
         plugins.check_same([other])
 
 

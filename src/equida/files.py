@@ -272,8 +272,8 @@ def refuse_to_replace(paths: Iterable[Path], ours: Callable[[], bool]) -> None:
             raise InputError(f"cannot write {path}: it is {problem}; choose another --out")
         if os.path.getsize(path) and not ours():
             raise InputError(
-                f"{path} is there already and was not written by equida; choose another --out, or"
-                " move it away"
+                f"{path} already exists and is not a file that this command may replace; choose"
+                " another --out, or move it away"
             )
 
 

@@ -103,8 +103,8 @@ def what_runs(name: str) -> str:
 def load_object(kind: str, name: str) -> Any:
     """The object that `package.module:attribute` names.
 
-    Installed packages come first. Where none has that name, the folder is looked into in which the
-    process was when somebody named the code.
+    Installed packages come first. Where none has that name, the folder is searched that was current
+    when the code was named.
 
     Raises:
         InputError: nobody has permitted it, or it cannot be imported.
@@ -244,7 +244,7 @@ def check_same(expected: Iterable[Plugin]) -> None:
         import_module(wanted.kind, wanted.name, wanted.module)
         if _digests[top] != wanted.sha256:
             raise InputError(
-                f"{wanted.kind} {wanted.name!r} is another one here: its source has the digest"
+                f"{wanted.kind} {wanted.name!r} has other code here: its source has the digest"
                 f" {_digests[top][:12]}, expected {wanted.sha256[:12]}; install the same version"
                 " everywhere"
             )

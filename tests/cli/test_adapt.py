@@ -284,7 +284,7 @@ def test_mistakes_are_one_line(
         (["--data", "nowhere"], "say which one with -d"),
         (["--precision", "16"], "16-mixed, 64-true"),
         (["--accelerator", "abacus"], "abacus"),
-        (["--accelerator", "gpu"], "gpu at precision 32-true is not possible here"),
+        (["--accelerator", "gpu"], "gpu with precision 32-true here"),
         (["--precision", "16-mixed", "--accelerator", "cpu"], "is 'bf16-mixed' on this cpu"),
         (["--backbone", "resnet50"], "--backbone has no effect"),
         (["--recipe", "papper"], "did you mean 'paper'?"),

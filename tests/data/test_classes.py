@@ -137,8 +137,8 @@ def test_spellings_that_differ_between_source_and_target_are_said(tmp_path: Path
     assert plan.task.target.labels is not None
     assert plan.task.target.labels.tolist() == [0, 1] * 20
     assert said == [
-        "target desk writes 1 classes otherwise than the source, such as 'mug' for 'Mug'; they are"
-        " taken for the same"
+        "target desk spells 1 class names differently from the source, such as 'mug' for 'Mug';"
+        " they are treated as the same classes"
     ]
 
 
@@ -148,5 +148,5 @@ def test_domains_of_a_file_that_differ_only_in_case(tmp_path: Path) -> None:
     assert feature_domain(tmp_path / "f.npz", domain="a")[0].tolist() == [1.0, 1.0, 1.0]
     assert feature_domain(tmp_path / "f.npz", domain="B").name == "b"
     np.savez(tmp_path / "g.npz", Ab_x=np.zeros((2, 3)), aB_x=np.zeros((2, 3)))
-    with pytest.raises(InputError, match="holds the domains Ab, aB; write the one that is meant"):
+    with pytest.raises(InputError, match="holds the domains Ab, aB; give the exact name"):
         feature_domain(tmp_path / "g.npz", domain="ab")

@@ -413,7 +413,7 @@ def test_what_is_not_a_feature_file_is_never_replaced(shop: Path, tmp_path: Path
     save_file({"weight": torch.zeros(3)}, out)
     for precious in (out.read_bytes(), b"not safetensors", b"\xff" * 100):
         out.write_bytes(precious)
-        with pytest.raises(InputError, match="was not written by equida; choose another --out"):
+        with pytest.raises(InputError, match="is not a file that this command may replace"):
             _run(out, shop)
         assert out.read_bytes() == precious
         assert [file.name for file in tmp_path.iterdir()] == [out.name, "shop"]

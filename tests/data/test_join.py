@@ -77,7 +77,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "both.npz: shop 3 x 9, desk 2 x 9" in capsys.readouterr().out
     before = second.read_bytes()
     assert main(["join", str(first), str(first), "--out", str(second)]) == 2
-    assert "was not written by equida" in capsys.readouterr().err
+    assert "is not a file that this command may replace" in capsys.readouterr().err
     assert second.read_bytes() == before
     assert main(["join", str(first), "--out", str(tmp_path / "one.npz")]) == 2
     assert "1 feature file is given; expected two or more" in capsys.readouterr().err

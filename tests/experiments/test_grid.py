@@ -102,7 +102,7 @@ def test_names_in_lists() -> None:
 
 
 def test_a_seed_that_looks_like_a_count_is_explained() -> None:
-    with pytest.raises(InputError, match="Name a single seed with a comma behind it: --seeds 2024"):
+    with pytest.raises(InputError, match="For this one seed, add a comma: --seeds 2024"):
         chosen_seeds("20240101")
     assert chosen_seeds("20240101,") == (20240101,)
 

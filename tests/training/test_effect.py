@@ -117,7 +117,7 @@ def test_small_images_as_arrays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"seeds": "20240101"}, "Name a single seed with a comma behind it: --seeds 20240101,"),
+        ({"seeds": "20240101"}, "For this one seed, add a comma: --seeds 20240101,"),
         ({"seeds": range(10**12)}, "lists more than 1000 seeds"),
         ({"seeds": 10**30}, "expected how many"),
         ({"sweep": {"r": range(10**12)}}, "has no values or more than 1000"),

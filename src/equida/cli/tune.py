@@ -67,7 +67,7 @@ class Arguments:
     validator: str = ""
     """The label-free score that decides; knn_balance by default."""
     oracle: bool = False
-    """Let target accuracy decide. This uses target labels, and all that comes of it says so."""
+    """Let target accuracy decide. It uses target labels, and every result is marked so."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Folder of the search; by default one below runs/."""
     storage: str = ""

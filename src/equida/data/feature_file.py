@@ -138,12 +138,12 @@ def _choose(found: list[str], wanted: str | None, path: Path) -> str:
     if wanted is None:
         if len(found) == 1:
             return found[0]
-        raise InputError(f"{path} holds the domains {listed}; say which one is meant")
+        raise InputError(f"{path} holds the domains {listed}; say which one to use")
     same = [name for name in found if class_key(name) == class_key(wanted)]
     if wanted in found or len(same) == 1:
         return wanted if wanted in found else same[0]
     if same:
-        raise InputError(f"{path} holds the domains {', '.join(same)}; write the one that is meant")
+        raise InputError(f"{path} holds the domains {', '.join(same)}; give the exact name")
     raise InputError(f"{path} has no domain {wanted!r}; it holds {listed}")
 
 

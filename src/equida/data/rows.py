@@ -64,8 +64,8 @@ def check_values(values: Values, origin: str) -> None:
         )
     if 0 in shape[1:]:
         raise InputError(
-            f"{origin}: values have shape {shape}, so that a row holds nothing; expected at least"
-            " one feature"
+            f"{origin}: values have shape {shape}, so each row is empty; expected at least one"
+            " feature"
         )
     real = dtype.kind in "fiub" if isinstance(dtype, np.dtype) else not dtype.is_complex
     if not real:

@@ -90,9 +90,7 @@ def make_task(
         )
     if len(source.classes) < 2:
         found = f"one class, {source.classes[0]!r}" if source.classes else "no class names"
-        raise InputError(
-            f"source {source.name} has {found}; expected at least two classes, to be told apart"
-        )
+        raise InputError(f"source {source.name} has {found}; expected at least two classes")
     targets = [target] if test is None else [target, test]
     for domain in (source, *targets):
         check_class_names(domain.classes, domain.name)

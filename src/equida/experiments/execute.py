@@ -155,7 +155,8 @@ def do_runs(planned: Sequence[PlannedRun], workers: Workers) -> Iterator[Ended]:
 def _next(left: Sequence[PlannedRun]) -> Sequence[PlannedRun]:
     """The runs that no dead process was at; then those that one was at, each alone.
 
-    When a process dies, joblib ends the others too; only alone does a run show its own guilt.
+    When a process dies, joblib ends the others too; only a run on its own shows whether it was the
+    cause.
     """
     suspects = [run for run in left if attempts(run.folder)]
     return [run for run in left if run not in suspects] or suspects[:1]

@@ -281,6 +281,6 @@ def chosen_seeds(given: str | int | Sequence[int]) -> tuple[int, ...]:
     if numbers[0] > MOST_SEEDS:
         raise InputError(
             f"--seeds is {given}, which asks for that many seeds; expected at most {MOST_SEEDS}."
-            f" Name a single seed with a comma behind it: --seeds {given},"
+            f" For this one seed, add a comma: --seeds {given},"
         )
     return tuple(range(numbers[0]))

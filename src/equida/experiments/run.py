@@ -315,7 +315,7 @@ def _open_tasks(
     shares: Mapping[str, Any],
     remarks: Remarks,
 ) -> OpenedTask:
-    """The first task. Of a user's data set all are opened, and what they leave out is told.
+    """The first task. All tasks of a user's data set are opened, and left-out samples are reported.
 
     The domains of a registered data set have one class list, so there one task stands for all.
     """

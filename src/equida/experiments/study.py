@@ -112,7 +112,7 @@ class Study:
                 self._study.enqueue_trial(self._defaults(method), user_attrs={"default": True})
 
     def ask(self) -> Setting:
-        """The setting to try next; it is the owner's until it is told of."""
+        """The setting to try next; it stays reserved for the owner until its result is reported."""
         number = len(self._study.get_trials(deepcopy=False))
         self._study.sampler = self.optuna.samplers.TPESampler(seed=_seed(self.seed, number))
         trial = self._study.ask()

@@ -220,8 +220,8 @@ def reach_hub(name: str) -> None:
             get_hf_file_metadata(hf_hub_url(name, "config.json"))
         except Exception as error:
             raise InputError(
-                f"{name!r} is not a folder here, and the hub (huggingface.co) does not give it"
-                f" ({first_line(error)}); give a folder, or connect once"
+                f"{name!r} is not a folder here and could not be downloaded from huggingface.co"
+                f" ({first_line(error)}); give a folder, or go online once"
             ) from None
 
 

@@ -164,7 +164,7 @@ class RunFolder:
             return load_file(self.path / name)
         except (OSError, SafetensorError) as error:
             raise InputError(
-                f"{self.path / name} cannot be read ({error}); do the run again, or copy it anew"
+                f"{self.path / name} cannot be read ({error}); repeat the run, or copy it again"
             ) from error
 
 

@@ -114,8 +114,8 @@ def check_processes(batch_size: int, devices: int, num_nodes: int, threads: int)
     check_count("--threads", threads, f"0 (as suits the data) or a whole number up to {MOST}")
     if devices < 1 or num_nodes < 1 or batch_size % (devices * num_nodes):
         raise InputError(
-            f"{devices} devices on {num_nodes} machines cannot share batches of "
-            f"{batch_size} equally; choose numbers that divide it"
+            f"{devices} devices on {num_nodes} machines cannot share batches of {batch_size}"
+            " equally; the batch size must be a multiple of devices times machines"
         )
     if batch_size == devices * num_nodes > 1:
         raise InputError(

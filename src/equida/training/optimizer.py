@@ -18,14 +18,14 @@ def freeze(backbone: nn.Module, what: str) -> None:
     parts = [part.strip() for part in what.split(",")]
     prefixes = ("",) if what == "all" else tuple(part for part in parts if part)
     if not prefixes:
-        raise InputError(f"freeze is {what!r}; it must be all, or first parts of names")
+        raise InputError(f"freeze is {what!r}; expected all, or prefixes of parameter names")
     for prefix in prefixes:
         names = [name for name, _ in backbone.named_parameters() if name.startswith(prefix)]
         if not names and what != "all":
             known = sorted({name.split(".")[0] for name, _ in backbone.named_parameters()})
             there = f"the first parts are {', '.join(known)}" if known else "there is no backbone"
             raise InputError(
-                f"freeze names {prefix!r}, with which no backbone parameter starts; {there}"
+                f"freeze names {prefix!r}, but no backbone parameter's name starts with it; {there}"
             )
         for name, parameter in backbone.named_parameters():
             if name.startswith(prefix):

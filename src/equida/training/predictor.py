@@ -165,8 +165,8 @@ class Predictor:
         """The predictions for image files, as one batch; unreadable files are listed apart."""
         if self.transform is None:
             raise InputError(
-                "the run was trained on features of unknown origin, not on images; features made by"
-                " equida features can be predicted from images"
+                "the run was trained on features of unknown origin, so it cannot label images; runs"
+                " on features that equida features has made can"
             )
         inputs: list[Tensor] = []
         kept: list[str] = []
@@ -255,7 +255,7 @@ def image_files(given: Sequence[Path]) -> Iterator[Path]:
         InputError: nothing is given, or something does not exist.
     """
     if not given:
-        raise InputError("no images are given; name files or folders behind the run")
+        raise InputError("no images are given; list image files or folders after the run")
     missing = [path for path in given if not path.exists()]
     if missing:
         raise InputError(f"{missing[0]} does not exist; expected images or folders of images")
@@ -285,7 +285,7 @@ def restore(
     except RuntimeError:
         raise InputError(
             f"{folder / 'model.safetensors'} does not hold the network that config.json describes;"
-            " do the run again, or copy it anew"
+            " repeat the run, or copy it again"
         ) from None
     extractor: nn.Module = nn.Identity()
     transform: Transform | None = None
@@ -346,6 +346,6 @@ def _row_width(state: dict[str, Tensor], config: RunConfig) -> int:
     if weight is None or weight.ndim != 2:
         raise InputError(
             f"model.safetensors has no matrix network.{layer}.weight, as config.json describes it;"
-            " do the run again, or copy it anew"
+            " repeat the run, or copy it again"
         )
     return int(weight.shape[1])

@@ -118,7 +118,7 @@ def make_fabric(
     except Exception as error:  # Fabric raises types of its own
         reason = " ".join(str(error).split())
         raise InputError(
-            f"{count} x {accelerator} at precision {precision} is not possible here: {reason}"
+            f"cannot use {count} x {accelerator} with precision {precision} here: {reason}"
         ) from error
 
 

@@ -221,15 +221,15 @@ def open_request(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks)
     if task.respelled:
         name, other = task.respelled[0]
         remarks.say(
-            f"target {task.target.name} writes {len(task.respelled)} classes otherwise than the"
-            f" source, such as {name!r} for {other!r}; they are taken for the same"
+            f"target {task.target.name} spells {len(task.respelled)} class names differently from"
+            f" the source, such as {name!r} for {other!r}; they are treated as the same classes"
         )
     if task.left_out:
         remarks.say(task.left_out)
     if not request.from_run and (absent := task.absent_classes()):
         remarks.say(
             f"source {task.source.name} has no sample of {len(absent)} of its {len(task.classes)}"
-            f" classes, such as {absent[0]!r}; target samples may be given to them all the same"
+            f" classes, such as {absent[0]!r}; target samples may still be predicted as these"
         )
     return OpenedRequest(task, spec, sha256)
 

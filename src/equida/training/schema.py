@@ -113,7 +113,7 @@ def check_result(values: Mapping[str, Any]) -> None:
 def _check_complete(values: Mapping[str, Any], record: type, name: str) -> None:
     needed = [field.name for field in fields(record) if field.default is MISSING]
     if missing := [each for each in needed if each not in values]:
-        raise InputError(f"{name} has no {missing[0]!r}; it is not one of a run")
+        raise InputError(f"{name} has no {missing[0]!r}; it is not the record of a run")
 
 
 def _check_target(values: Mapping[str, Any]) -> None:

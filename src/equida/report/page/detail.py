@@ -28,7 +28,7 @@ LINES = 300
 def describe(
     shown: ShownRun, baseline: ShownRun | None, pictures: Pictures, *, mapped: bool
 ) -> dict[str, Any]:
-    """Everything that the panels of one run show, without target labels as far as it goes.
+    """Everything that the panels of one run show; without target labels, what can be shown without.
 
     Classes are compared with the source-only run `baseline`; a run that is `mapped` gets a map.
     """
