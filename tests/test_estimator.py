@@ -415,3 +415,19 @@ def test_auto_takes_the_setting_that_the_validator_prefers() -> None:
     np.testing.assert_array_equal(model.predict_proba(X), best.predict_proba(X))
     with pytest.raises(InputError, match="r is given, but the method 'auto' chooses it"):
         EquidaClassifier("auto", r=1.0).fit(X, y, X_target=X)
+
+
+def test_a_prior_is_one_of_compositions_and_of_auto() -> None:
+    random = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = random.normal(size=(3, 6))[y] + random.normal(size=(60, 6))
+    shares, full = [0.6, 0.2, 0.2], {"prior_strength": 1}
+    usual: dict[str, Any] = {"iterations": 6, "bottleneck": 4, "random_state": 0}
+    for method in ("clusters+nsm", "auto"):
+        model = EquidaClassifier(method, prior=shares, method_params=full, **usual)
+        model.fit(X, y, X_target=X + 0.8)
+        aims = {part: aim["aim"] for part, aim in model.result_["aims"].items()}
+        assert aims == dict.fromkeys(model.result_["method"].split("+"), shares)
+        assert all("prior" in one["overrides"] for one in getattr(model, "tried_", []))
+        with pytest.raises(InputError, match=r"prior_strength is 1, but the prior is 'estimate'"):
+            model.set_params(prior="estimate").fit(X, y, X_target=X)

@@ -104,7 +104,9 @@ def adapt(
         weights: file with the backbone's weights (.safetensors or .pth).
         features: compute the backbone's features once and train on them: minutes instead of hours.
         recipe: "paper", "features", "large_batches" or "digits"; chosen by the data by default.
-        method_params: hyper-parameters of the method by name, such as {"trade_off": 1.0}.
+        method_params: hyper-parameters of the method by name, such as {"trade_off": 1.0}; in a
+            composition "nsm.trade_off", but "prior" for every part that has it, and with "auto"
+            only "prior" and "prior_strength".
         recipe_params: fields of the recipe by name, such as {"iterations": 500}.
         from_run: a finished run that is adapted to the target without source data.
         out: folder of the run; by default one below runs/.
@@ -418,6 +420,7 @@ def compare(
     weights: str | Path | None = None,
     recipe: str | None = None,
     recipe_params: Mapping[str, Any] | None = None,
+    prior: Any = None,
     select: str = "last",
     out: str | Path | None = None,
     jobs: int = 0,
@@ -448,6 +451,8 @@ def compare(
         weights: file with its weights.
         recipe: a recipe by name; chosen by the data by default.
         recipe_params: fields of the recipe by name, such as {"iterations": 500}.
+        prior: the class shares that methods with equity aim at, as for `bench`; the other methods
+            stay as they are.
         select: the step of each run that counts: "last", "oracle" (uses target labels), or a
             validator.
         out: folder of the features, the runs and the tables; by default one below runs/.
@@ -485,6 +490,7 @@ def compare(
         weights=_text(weights),
         recipe=recipe,
         recipe_params=_plain(recipe_params),
+        prior=prior,
         select=select,
         jobs=jobs,
         threads=threads,

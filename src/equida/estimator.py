@@ -34,7 +34,8 @@ from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import DEFAULT_VALIDATOR
 from equida.fields import FieldError
 from equida.methods import Method, check_overrides, method_name
-from equida.methods.auto import AUTO, auto_candidates
+from equida.methods.auto import AUTO, auto_candidates, checked_prior
+from equida.methods.compose import check_strengths
 from equida.torch_modes import check_count, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
@@ -73,7 +74,8 @@ class EquidaClassifier(
             default, as for the two that follow.
         r: pressure towards equal class sizes, for methods that have it (nsm, cwsm).
         alpha: flatness near the minimum, for methods that have it (nsm).
-        prior: the class shares to aim at, for methods with equity (nsm, cwsm, bnm, fbnm, im):
+        prior: the class shares to aim at, for methods with equity (nsm, cwsm, bnm, fbnm, im,
+            clusters), for every such part of a composition and every candidate of "auto":
             "uniform", "source", "estimate" (of the target, without its labels), shares in the order
             of `classes_`, or a dictionary of labels with shares.
         method_params: the method's other hyper-parameters by name; "part.name" in a composition,
@@ -332,12 +334,8 @@ class EquidaClassifier(
         named = {name: value for name, value in named.items() if value is not None}
         overrides = _merged(named, self.method_params, "method_params")
         if self._method_name() == AUTO:
-            if overrides:
-                name = next(iter(overrides))
-                raise InputError(
-                    f"{name} is given, but the method {AUTO!r} chooses it; leave it out"
-                )
-            return {}
+            return checked_prior(overrides, f"the method {AUTO!r}")
+        check_strengths(self._method_name(), overrides)
         return check_overrides(self._method_name(), overrides)
 
     def _method_name(self) -> str:
@@ -382,8 +380,9 @@ class EquidaClassifier(
             return
         self.tried_, chosen = [], -math.inf
         failures = []
-        for method, overrides in auto_candidates():
-            candidate = dataclasses.replace(config, method=method, overrides=dict(overrides))
+        for method, overrides in auto_candidates(config.overrides):
+            checked = check_overrides(method, overrides)
+            candidate = dataclasses.replace(config, method=method, overrides=checked)
             tried: dict[str, Any] = {"method": method, "overrides": dict(overrides)}
             self.tried_.append(tried | {"score": None})
             try:

@@ -20,6 +20,17 @@ from equida.training.config import Aim
 SMALL = ["--iterations", "4", "--batch-size", "8", "--bottleneck", "6", "--quiet"]
 
 
+@pytest.fixture
+def skewed(tmp_path: Path) -> Path:
+    """Two domains of four classes that lie apart; those of the second are unequal."""
+    random, file = np.random.default_rng(0), tmp_path / "skewed.npz"
+    centres, a = 4.0 * random.normal(size=(4, 8)), np.arange(120) % 4
+    b = np.repeat(range(4), (60, 30, 15, 6))
+    rows = [centres[labels] + random.normal(size=(len(labels), 8)) for labels in (a, b)]
+    np.savez(file, a_x=rows[0], a_y=a, b_x=rows[1])
+    return file
+
+
 def adapt(toy: Path, out: Path, *flags: str) -> dict[str, Any]:
     words = ["adapt", "-s", f"{toy}:a", "-t", f"{toy}:b", "--out", str(out), *SMALL, *flags]
     assert main(words) == 0
@@ -113,3 +124,60 @@ def test_an_estimate_without_agreement_is_called_uniform() -> None:
     assert aim_lines({"nsm": aim}, ["mug", "pen"]) == [
         "nsm aims at class shares by estimate (agreement 0.00, W = 0.00): uniform ones"
     ]
+
+
+def test_one_flag_for_all_parts_of_a_composition(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = ["--method", "clusters+nsm", "--prior", "0.1,0.2,0.3,0.4", "--prior-strength", "1"]
+    result = adapt(toy, tmp_path / "both", *both)
+    aims = {part: aim["aim"] for part, aim in result["aims"].items()}
+    assert aims == {part: [0.1, 0.2, 0.3, 0.4] for part in ("clusters", "nsm")}
+    capsys.readouterr()
+    assert main(["rerun", str(tmp_path / "both")]) == 0
+    assert "equal bit for bit" in capsys.readouterr().out
+    one = adapt(toy, tmp_path / "one", "--method", "nsm+mcc", "--prior", "estimate")
+    # The flag of the part is the same run.
+    same = adapt(toy, tmp_path / "one", "--method", "nsm+mcc", "--nsm-prior", "estimate")
+    assert same["aims"]["nsm"]["prior"] == "estimate"
+    assert same == one
+    mixed = ["--method", "bnm+nsm", "--prior", "estimate", "--nsm-prior", "source"]
+    found = adapt(toy, tmp_path / "mixed", *mixed)["aims"]
+    assert {part: aim["prior"] for part, aim in found.items()} == {
+        "bnm": "estimate",
+        "nsm": "source",
+    }
+
+
+def test_the_advice_works_after_auto(
+    skewed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapt(skewed, tmp_path / "plain", "--method", "auto")
+    assert "equal class sizes may hurt; try --prior estimate" in _words(capsys)
+    result = adapt(skewed, tmp_path / "aiming", "--method", "auto", "--prior", "estimate")
+    assert all(aim["prior"] == "estimate" for aim in result["aims"].values())
+    assert "may hurt; try" not in _words(capsys)
+
+
+def test_compare_has_the_flag(toy: Path, tmp_path: Path) -> None:
+    words = ["compare", f"{toy}:a", f"{toy}:b", "--out", str(tmp_path / "out"), *SMALL]
+    words += ["--methods", "source_only,nsm", "--seeds", "1", "-j", "1", "--prior", "estimate"]
+    assert main(words) == 0
+    rows = json.loads((tmp_path / "out" / "table.json").read_text())["rows"]
+    assert [row["overrides"] for row in rows] == [{}, {"prior": "estimate"}]
+
+
+def test_a_strength_beside_an_estimate_is_one_line(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["adapt", "-s", f"{toy}:a", "-t", f"{toy}:b", "--out", str(tmp_path / "run"), *SMALL]
+    assert main([*words, "--prior", "estimate", "--prior-strength", "0"]) == 2
+    assert capsys.readouterr().err == (
+        "equida: nsm.prior_strength is 0, but the prior is 'estimate', which is used as it is;"
+        " leave prior_strength out\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def _words(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())

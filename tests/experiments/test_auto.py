@@ -99,6 +99,22 @@ def test_without_source_data(tmp_path: Path) -> None:
     assert [one.method for one in searched(run).tried] == ["nsm", "nsm", "bnm"]
 
 
+def test_every_candidate_has_the_prior_that_is_asked_for(tmp_path: Path) -> None:
+    shares = {"prior": [0.5, 0.25, 0.25], "prior_strength": 1}
+    run = adapt(tmp_path / "run", method_params=shares)
+    for one in searched(run).tried:
+        assert "prior=shares" in one.title
+        config = json.loads((Path(one.folder) / "config.json").read_text())
+        assert set(config["aims"]) == set(one.method.split("+"))
+        for aim in config["aims"].values():
+            assert aim["aim"] == [0.5, 0.25, 0.25]
+    assert adapt(tmp_path / "run", method_params=shares).result == run.result
+    with pytest.raises(InputError, match="holds a finished run of another configuration"):
+        adapt(tmp_path / "run", method_params={"prior": "source"})
+    with pytest.raises(InputError, match=r"prior_strength is 1, but the prior is 'estimate'"):
+        adapt(tmp_path / "other", method_params={"prior": "estimate", "prior_strength": 1})
+
+
 def test_a_candidate_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from equida.methods.nsm import NSM
 
@@ -123,6 +139,8 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "4/4 Clusters+NSM: knn_balance " in printed.err
     assert main(["report", str(out), "--out", str(tmp_path / "page.html"), "--maps", "0"]) == 0
     assert "Chosen of 4 settings by knn_balance: " in (tmp_path / "page.html").read_text()
+    assert main([*words[:-1], str(out), "--prior", "guess"]) == 2
+    assert "--prior: prior is 'guess'; it must be uniform" in capsys.readouterr().err
     assert main([*words, "--r", "1"]) == 2
     assert "unrecognized options: --r" in capsys.readouterr().err
 

@@ -159,3 +159,21 @@ def test_flags_that_would_change_nothing(
 ) -> None:
     with pytest.raises(InputError, match=said):
         run_compare(request(blobs, tmp_path / "out", **more), Remarks())
+
+
+def test_methods_with_equity_aim_at_the_prior(blobs: Path, tmp_path: Path, here: list[str]) -> None:
+    asked = request(
+        blobs, tmp_path / "out", methods="source_only,nsm,clusters+nsm", seeds=1, prior="estimate"
+    )
+    table = run_compare(asked, Remarks())
+    assert [row.title for row in table.rows] == [
+        "Source only",
+        "NSM (prior=estimate)",
+        "Clusters+NSM (prior=estimate)",
+    ]
+    aims = [set(load_run(tmp_path / "out" / name).config.aims) for name in here]
+    assert aims == [set(), {"nsm"}, {"clusters", "nsm"}]
+    with pytest.raises(InputError, match="prior: neither the recipe nor any of source_only has it"):
+        run_compare(
+            request(blobs, tmp_path / "no", methods="source_only", prior=[1, 1, 1]), Remarks()
+        )

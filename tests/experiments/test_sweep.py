@@ -3,7 +3,7 @@
 import pytest
 
 from equida.errors import InputError
-from equida.experiments.sweep import Sweep, parse_sweep, variants
+from equida.experiments.sweep import Sweep, make_variant, parse_sweep, variants
 from equida.runs.variant import Variant, changed_hyperparameters
 
 
@@ -77,3 +77,21 @@ def test_values_that_nothing_takes_are_refused(text: str) -> None:
 def test_titles_are_the_papers() -> None:
     assert Variant("max_square").title == "MaxSquare"
     assert Variant("source_only").title == "Source only"
+
+
+def test_a_prior_is_one_of_all_parts_of_a_composition() -> None:
+    found = variants(["source_only", "clusters+nsm"], [parse_sweep("prior=uniform,source")], None)
+    assert [(each.title, dict(each.overrides)) for each in found] == [
+        ("Source only", {}),
+        ("Clusters+NSM (prior=uniform)", {}),
+        ("Clusters+NSM (prior=source)", {"clusters.prior": "source", "nsm.prior": "source"}),
+    ]
+    both = {"prior": "source", "nsm.prior": "estimate"}
+    assert make_variant("bnm+nsm", both, None).overrides == {
+        "bnm.prior": "source",
+        "nsm.prior": "estimate",
+    }
+    with pytest.raises(InputError, match=r"prior: neither the recipe nor any of cdan has it"):
+        variants(["cdan"], [parse_sweep("prior=source")], None)
+    with pytest.raises(InputError, match=r"prior_strength is 0\.5, but the prior is 'estimate'"):
+        variants(["nsm"], [parse_sweep("prior=estimate"), parse_sweep("prior_strength=0.5")], None)

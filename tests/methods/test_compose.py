@@ -15,10 +15,12 @@ from equida.methods import (
     Composite,
     Output,
     build,
+    check_overrides,
     configure,
     default_config,
     register,
 )
+from equida.methods.compose import check_strengths
 from equida.paper.tables import ELEVEN
 from equida.training.recipe import RECIPES
 
@@ -149,3 +151,33 @@ def test_what_a_user_gets_wrong_is_one_line(
     with pytest.raises(InputError, match=message) as caught:
         build(name, 6, 3, head(), overrides)
     assert "\n" not in str(caught.value)
+
+
+def test_a_prior_goes_to_every_part_that_has_one_and_yields_to_that_of_a_part() -> None:
+    both = configure("clusters+nsm", {"prior": "source", "prior_strength": "0.25"})
+    assert [(each.prior, each.prior_strength) for each in both.values()] == [("source", 0.25)] * 2
+    assert check_overrides("nsm+mcc", {"prior": "estimate"}) == {"nsm.prior": "estimate"}
+    for given in (
+        {"prior": "source", "nsm.prior": "estimate"},
+        {"nsm.prior": "estimate", "prior": "source"},
+    ):
+        assert {part: each.prior for part, each in configure("bnm+nsm", given).items()} == {
+            "bnm": "source",
+            "nsm": "estimate",
+        }
+        assert configure("nsm", given)["nsm"].prior == "estimate"
+    with pytest.raises(InputError, match=r"'cdan\+mcc' has no hyper-parameter 'prior'"):
+        configure("cdan+mcc", {"prior": "estimate"})
+
+
+def test_a_strength_beside_an_estimate_is_refused_only_where_it_is_asked_for() -> None:
+    """A record of an earlier version with both can still be read."""
+    both = {"prior": "estimate", "prior_strength": 0.5}
+    for method in ("nsm", "mcc+nsm"):
+        with pytest.raises(InputError, match=r"nsm\.prior_strength is 0\.5.*used as it is; leave"):
+            check_strengths(method, both)
+        assert configure(method, both)["nsm"].prior == "estimate"
+        check_strengths(method, {"prior": "estimate"})
+        check_strengths(method, {"prior": "source", "prior_strength": 0.5})
+    mixed = {"prior": "estimate", "nsm.prior": "source", "nsm.prior_strength": 1}
+    check_strengths("bnm+nsm", mixed)

@@ -36,6 +36,13 @@ from equida.training.recipe import Recipe, recipe
             overrides={"nsm.r": 0.25, "cdan.entropy": True},
             backbone="lenet",
         ),
+        RunConfig(
+            "bnm+nsm",
+            recipe("digits"),
+            DataSpec("U", "M", "digits"),
+            overrides={"bnm.prior": "source", "nsm.prior": "estimate"},
+            backbone="lenet",
+        ),
     ],
 )
 def test_the_command_makes_the_same_run(
@@ -137,3 +144,9 @@ def test_a_run_from_a_run_has_its_network() -> None:
     )
     words = shlex.split(adapt_command(config) or "")
     assert not {"--backbone", "--weights"} & set(words)
+
+
+def test_a_prior_of_all_parts_is_printed_as_the_parser_reads_it() -> None:
+    overrides = {"prior": "source", "prior_strength": 0.25, "nsm.prior": "estimate"}
+    config = RunConfig("bnm+nsm", Recipe(), DataSpec("a", "b"), overrides=overrides)
+    assert given(parsed(adapt_command(config)).hyper, "bnm+nsm") == overrides

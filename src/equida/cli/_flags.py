@@ -12,7 +12,8 @@ import tyro
 from equida.data.benchmarks import BENCHMARKS
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods import METHODS, default_config, describe, method_name, split_name
-from equida.methods.auto import AUTO
+from equida.methods.aiming import PRIOR_FIELDS
+from equida.methods.auto import AUTO, CANDIDATES
 from equida.training.recipe import RECIPES, Recipe, hyperparameter_flag
 
 T = TypeVar("T")
@@ -129,6 +130,12 @@ def method_flags(method: str, benchmark: str | None = None) -> type:
     flags = {}
     for flag, (part, spec) in _hyperparameters(method).items():
         flags[flag] = spec, _shown(getattr(default_config(part, benchmark), spec.name))
+    whose = "candidate" if method == AUTO else "part of the method"
+    for name, owners in _shared(method).items():
+        spec = specs(METHODS[owners[0]].config)[name]
+        spec = dataclasses.replace(spec, meaning=f"For every {whose} that has it: {spec.meaning}")
+        values = {part: getattr(default_config(part, benchmark), name) for part in owners}
+        flags.setdefault(name, (spec, _defaults(values)))
     return _flags_class("MethodFlags", flags)
 
 
@@ -144,11 +151,14 @@ def overrides(flags: Any, method: str | None = None) -> dict[str, Any]:
     if method is None or not given:
         return given
     known = _hyperparameters(method)
-    composed = len(split_name(method)) > 1
+    composed = len(_parts(method)) > 1
     named = {}
     for flag, value in given.items():
-        part, spec = known[flag]
-        named[f"{part}.{spec.name}" if composed else spec.name] = value
+        if flag in known:
+            part, spec = known[flag]
+            named[f"{part}.{spec.name}" if composed else spec.name] = value
+        else:
+            named[flag] = value
     return named
 
 
@@ -181,8 +191,23 @@ def _hyperparameters(method: str) -> dict[str, tuple[str, FieldSpec]]:
     }
 
 
+def _shared(method: str) -> dict[str, list[str]]:
+    """The flags that several methods have together, those of a composition or the candidates of
+    "auto", and the methods that have each."""
+    parts = _parts(method)
+    if method == AUTO:
+        parts = tuple(dict.fromkeys(part for name, _ in CANDIDATES for part in split_name(name)))
+    elif len(parts) == 1:
+        return {}
+    owners = {
+        name: [part for part in parts if name in specs(METHODS[part].config)]
+        for name in PRIOR_FIELDS
+    }
+    return {name: found for name, found in owners.items() if found}
+
+
 def _parts(method: str) -> tuple[str, ...]:
-    """The registered methods behind a name; "auto", which chooses one itself, has no flags."""
+    """The registered methods behind a name; none for "auto", which chooses one itself."""
     return () if method == AUTO else split_name(method)
 
 
@@ -207,6 +232,8 @@ def with_flags(base: type, argv: Sequence[str]) -> type:
     dataset = asked_for(argv, "--dataset", asked_for(argv, "-d", ""))
     hyper = method_flags(method, dataset or None)
     ideas = " ".join(describe(name).idea for name in _parts(method))
+    if method == AUTO:
+        ideas = "What every candidate is given; everything else is chosen."
     training = recipe_flags(asked_for(argv, "--recipe", ""))
     return _extended(base, _group(f"method {method}", ideas, "hyper", hyper), _training(training))
 

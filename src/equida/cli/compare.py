@@ -51,6 +51,9 @@ class Arguments:
     weights: str = ""
     """File with its weights (.safetensors or .pth)."""
     recipe: RecipeFlag = ""
+    prior: str = ""
+    """Class shares that methods with equity aim at: uniform, source, estimate (of the target,
+    without its labels), oracle (uses target labels), or a file; other methods stay as they are."""
     select: SelectFlag = "last"
     format: FormatFlag = "rich"
     jobs: JobsFlag = 0
@@ -80,6 +83,7 @@ def run(arguments: Any) -> int:
         CompareRequest,
         arguments,
         out=out,
+        prior=arguments.prior or None,
         recipe_params=overrides(arguments.training),
         cache=not arguments.no_cache,
     )

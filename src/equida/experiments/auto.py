@@ -13,7 +13,9 @@ from typing import Any
 from equida.data import ArrayDomain
 from equida.errors import InputError
 from equida.evaluation.validators import DEFAULT_VALIDATOR
-from equida.methods.auto import AUTO, auto_candidates
+from equida.methods import check_overrides
+from equida.methods.aiming import PRIOR_FIELDS
+from equida.methods.auto import AUTO, auto_candidates, checked_prior
 from equida.progress import duration
 from equida.runs.search import FILE, Search, Tried, read_search
 from equida.torch_modes import threads_asked_for, torch_threads
@@ -33,15 +35,13 @@ def first_request(request: AdaptRequest) -> AdaptRequest:
     Raises:
         InputError: the request has something that a search cannot have.
     """
-    if request.method_params:
-        name = next(iter(request.method_params))
-        raise InputError(f"{name} is given, but --method {AUTO} chooses it; leave it out")
+    prior = checked_prior(request.method_params, f"--method {AUTO}")
     if request.devices * request.num_nodes > 1:
         raise InputError(
             f"--method {AUTO} works on one process; find the method without --devices and"
             " --num-nodes, and then adapt with it"
         )
-    method, overrides = auto_candidates(source_free=bool(request.from_run))[0]
+    method, overrides = auto_candidates(prior, source_free=bool(request.from_run))[0]
     return dataclasses.replace(request, method=method, method_params=overrides, purpose=AUTO)
 
 
@@ -60,7 +60,9 @@ def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
             " add --features"
         )
     _check_folder(plan.folder)
-    candidates = auto_candidates(source_free=bool(request.from_run))
+    # The plan has them as they were read: a file of shares is not read again.
+    prior = {name: plan.config.overrides[name] for name in request.method_params}
+    candidates = auto_candidates(prior, source_free=bool(request.from_run))
     with RunFolder(plan.folder).locked():
         tried = []
         for number, (method, overrides) in enumerate(candidates):
@@ -80,7 +82,8 @@ def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
 def _plan(
     plan: Plan, method: str, overrides: Mapping[str, Any], folder: Path | None = None
 ) -> Plan:
-    config = dataclasses.replace(plan.config, method=method, overrides=dict(overrides))
+    checked = check_overrides(method, overrides)
+    config = dataclasses.replace(plan.config, method=method, overrides=checked)
     return dataclasses.replace(plan, config=config, folder=folder or plan.folder)
 
 
@@ -102,7 +105,9 @@ def _try(
     remarks: Remarks,
 ) -> Tried:
     """Do the run of a candidate, unless it is done already, and score it."""
-    words = "-".join([method, *(f"{name}={value:g}" for name, value in overrides.items())])
+    # All candidates have the same prior: a folder holds one search.
+    own = {name: value for name, value in overrides.items() if name not in PRIOR_FIELDS}
+    words = "-".join([method, *(f"{name}={value:g}" for name, value in own.items())])
     mine = _plan(plan, method, overrides, plan.folder / "candidates" / words)
     one = Tried(number, method, overrides, "failed", default=not number, folder=str(mine.folder))
     result = mine.existing_result()

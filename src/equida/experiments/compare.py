@@ -16,7 +16,7 @@ from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
 from equida.experiments.execute import Workers
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds
-from equida.experiments.run import keep_others_tables, run_grid
+from equida.experiments.run import keep_others_tables, prior_sweep, run_grid
 from equida.experiments.sweep import variants
 from equida.files import file_sha256, refuse_to_replace, removed_if_unused
 from equida.methods import Method
@@ -62,6 +62,8 @@ class CompareRequest:
     weights: str | None = None
     recipe: str | None = None
     recipe_params: Mapping[str, Any] = field(default_factory=dict)
+    prior: Any = None
+    """The class shares that methods with equity aim at; None: uniform ones."""
     select: str = "last"
     jobs: int = 0
     threads: int = 0
@@ -85,7 +87,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
     if request.cluster:
         dask_address(request.cluster)
     methods = chosen_methods(request.methods)
-    rows, seeds = variants(methods, [], None), chosen_seeds(request.seeds)
+    rows, seeds = variants(methods, prior_sweep(request.prior), None), chosen_seeds(request.seeds)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
     keep_others_tables(request.out)

@@ -230,12 +230,19 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
 
 def requested_sweeps(request: BenchRequest) -> list[Sweep]:
     """What is varied, and the prior, which is a sweep of one value."""
-    varied = sweeps(request.sweep)
-    if request.prior is None:
-        return varied
-    if any(sweep.name.rpartition(".")[2] == "prior" for sweep in varied):
+    varied, prior = sweeps(request.sweep), prior_sweep(request.prior)
+    if prior and any(sweep.name.rpartition(".")[2] == "prior" for sweep in varied):
         raise InputError("prior is given by itself and in a sweep; give it once")
-    return [*varied, Sweep("prior", (_hashable(request.prior),))]
+    return [*varied, *prior]
+
+
+def prior_sweep(prior: Any) -> list[Sweep]:
+    """The sweep that gives every method with a prior this one; none for None.
+
+    >>> prior_sweep([0.5, 0.5])
+    [Sweep(name='prior', values=('[0.5, 0.5]',))]
+    """
+    return [] if prior is None else [Sweep("prior", (_hashable(prior),))]
 
 
 def sweeps(given: Sweeps) -> list[Sweep]:

@@ -9,6 +9,7 @@ from typing import Any
 from equida.errors import InputError
 from equida.fields import specs
 from equida.methods import METHODS, check_overrides, split_name
+from equida.methods.compose import check_strengths
 from equida.plugins import short_name
 from equida.runs.variant import Variant, changed_hyperparameters
 from equida.training.recipe import Recipe
@@ -93,7 +94,7 @@ def variants(
         if sweep.name not in used:
             known = sorted({name for method in methods for name in _hyperparameters(method)})
             raise InputError(
-                f"--sweep {sweep.name}: neither the recipe nor any of {', '.join(methods)} has it;"
+                f"{sweep.name}: neither the recipe nor any of {', '.join(methods)} has it;"
                 f" the methods have {', '.join(known) or 'none'}"
             )
     return list(found.values())
@@ -112,9 +113,13 @@ def make_variant(method: str, chosen: Mapping[str, Any], benchmark: str | None) 
     known = specs(Recipe)
     recipe = {name: known[name].value(given) for name, given in chosen.items() if name in known}
     others = {name: given for name, given in chosen.items() if name not in known}
-    hyper = check_overrides(method, others)
-    shown = {name: (recipe if name in recipe else hyper)[name] for name in chosen}
-    changed = changed_hyperparameters(method, hyper, benchmark)
+    check_strengths(method, others)
+    # One value that goes to several parts of a composition is shown once.
+    read = {
+        name: next(iter(check_overrides(method, {name: others[name]}).values())) for name in others
+    }
+    shown = {name: (recipe if name in recipe else read)[name] for name in chosen}
+    changed = changed_hyperparameters(method, read, benchmark)
     return Variant(method, changed, recipe, shown=shown)
 
 

@@ -13,6 +13,8 @@ from equida.methods.base import Method
 
 PRIORS = ("uniform", "source", "estimate", "oracle")
 """The words for class shares: equal ones, the source's, an estimate, and the target's true ones."""
+PRIOR_FIELDS = ("prior", "prior_strength")
+"""What every such method has as a field; in a composition all parts can be given it at once."""
 MARKED_ORACLE = "oracle (uses target labels)"
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from equida.errors import InputError
+from equida.methods.aiming import PRIOR_FIELDS
 from equida.methods.base import METHODS
-from equida.methods.compose import split_name
+from equida.methods.compose import check_overrides, check_strengths, split_name
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -20,14 +22,38 @@ away), BNM, and clusters, whose labels do not depend on a gradient, with NSM to 
 is too close to NSM to add much."""
 
 
-def auto_candidates(*, source_free: bool = False) -> list[tuple[str, Mapping[str, Any]]]:
+def auto_candidates(
+    prior: Mapping[str, Any] | None = None, *, source_free: bool = False
+) -> list[tuple[str, Mapping[str, Any]]]:
     """The candidates, of which source-free adaptation leaves those that need no source data.
+
+    Args:
+        prior: what `checked_prior` returned, which every candidate gets.
+        source_free: whether there are no source data.
 
     >>> [method for method, _ in auto_candidates(source_free=True)]
     ['nsm', 'nsm', 'bnm']
     """
     return [
-        (method, overrides)
+        (method, {**overrides, **(prior or {})})
         for method, overrides in CANDIDATES
         if not source_free or all(METHODS[part].method.source_free for part in split_name(method))
     ]
+
+
+def checked_prior(overrides: Mapping[str, Any], called: str) -> dict[str, Any]:
+    """What the user asks for, checked: class shares, as everything else is chosen.
+
+    Args:
+        overrides: hyper-parameters by name.
+        called: how a message calls the method.
+
+    >>> checked_prior({"prior": "0.7,0.3"}, "auto")
+    {'prior': '[0.7, 0.3]'}
+    """
+    for name in overrides:
+        if name not in PRIOR_FIELDS:
+            raise InputError(f"{name} is given, but {called} chooses it; leave it out")
+    first, _ = CANDIDATES[0]
+    check_strengths(first, overrides)
+    return check_overrides(first, overrides)

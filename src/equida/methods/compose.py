@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from equida.errors import InputError
-from equida.fields import FieldSpec, specs
-from equida.methods.aiming import check_prior
+from equida.fields import FieldSpec, short_text, specs
+from equida.methods.aiming import PRIOR_FIELDS, check_prior
 from equida.methods.base import METHODS, Method, Output, TaskRows
 from equida.plugins import short_name
 
@@ -161,16 +161,16 @@ def configure(
     Args:
         name: a registered name, or several with `+` between them.
         overrides: values by field name, or by `part.field` where several parts have that field.
-            A string is read as the field's type.
+            `prior` and `prior_strength` go to every part that has them, unless `part.prior` is
+            given too. A string is read as the field's type.
         benchmark: the data set whose presets replace the defaults; None: no presets.
 
     >>> configure("safn+cwsm", {"delta": "0.5", "cwsm.trade_off": 2})["cwsm"]
     CWSMConfig(trade_off=2.0, r=0.5, normalize='transfer', prior='uniform', prior_strength=0.75)
     """
     configs = {part: default_config(part, benchmark) for part in split_name(name)}
-    for key, value in check_overrides(name, overrides or {}).items():
-        part, spec = find_field(name, key)
-        configs[part] = dataclasses.replace(configs[part], **{spec.name: value})
+    for part, values in _by_part(name, overrides or {}).items():
+        configs[part] = dataclasses.replace(configs[part], **values)
     for part, config in configs.items():
         check_prior(part, config)
     return configs
@@ -179,16 +179,61 @@ def configure(
 def check_overrides(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The overrides of a method with each value in the type of its field.
 
+    What is given to every part of a composition, such as `prior`, stands there part by part.
+
     Raises:
         InputError: there is no such method, it has no such hyper-parameter, or the value is not
             allowed.
+
+    >>> check_overrides("bnm+nsm", {"prior": "estimate", "nsm.prior": "source"})
+    {'bnm.prior': 'estimate', 'nsm.prior': 'source'}
     """
-    split_name(name)
     checked = {}
-    for key, value in overrides.items():
+    for key, value in _spread(name, overrides).items():
         part, spec = find_field(name, key)
         checked[key] = spec.value(value, f"{part}.{spec.name}")
     return checked
+
+
+def check_strengths(name: str, overrides: Mapping[str, Any]) -> None:
+    """Raise InputError where a strength is asked for beside an estimate, which it does not change.
+
+    A record of an earlier version may have both, so only what somebody asks for is checked.
+    """
+    for part, values in _by_part(name, overrides).items():
+        if values.get("prior") == "estimate" and "prior_strength" in values:
+            raise InputError(
+                f"{part}.prior_strength is {short_text(values['prior_strength'])}, but the prior is"
+                " 'estimate', which is used as it is; leave prior_strength out"
+            )
+
+
+def _by_part(name: str, overrides: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The checked overrides of each part that has any, by the names of its fields."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in check_overrides(name, overrides).items():
+        part, spec = find_field(name, key)
+        found.setdefault(part, {})[spec.name] = value
+    return found
+
+
+def _spread(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The overrides, with what is given to all parts given to each that has no value of its own."""
+    parts = split_name(name)
+    owners = {
+        key: [part for part in parts if key in specs(METHODS[part].config)] for key in PRIOR_FIELDS
+    }
+    # What no part has stays, for the message that refuses it.
+    own = [find_field(name, key) for key in overrides if not owners.get(key)]
+    taken = {(part, spec.name) for part, spec in own}
+    found = {}
+    for key, value in overrides.items():
+        if not owners.get(key):
+            found[key] = value
+        for part in owners.get(key, ()):
+            if (part, key) not in taken:
+                found[key if len(parts) == 1 else f"{part}.{key}"] = value
+    return found
 
 
 def find_field(name: str, key: str) -> tuple[str, FieldSpec]:

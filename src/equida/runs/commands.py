@@ -8,6 +8,7 @@ from typing import Any
 from equida.data.spec import DataSpec
 from equida.fields import exact_text, specs
 from equida.methods import find_field
+from equida.methods.aiming import PRIOR_FIELDS
 from equida.plugins import is_code, short_name
 from equida.runs.group import RunGroup
 from equida.training.config import RunConfig
@@ -115,6 +116,8 @@ def _hyperparameter_flags(config: RunConfig) -> list[str]:
             words += _flag(hyperparameter_flag(parts, named[0], name), value)
         elif len(parts) == 1 and is_code(parts[0]):
             words += _flag(hyperparameter_flag(parts, parts[0], key), value)
+        elif len(parts) > 1 and key in PRIOR_FIELDS:
+            words += _flag(key, value)
         else:
             found, spec = find_field(config.method, key)
             words += _flag(hyperparameter_flag(parts, found, spec.name), value)
