@@ -1,5 +1,6 @@
 """Mistakes on the command line are one line, made from tyro's data and not from its text."""
 
+import ast
 import re
 import sys
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal
 import pytest
 import tyro
 
+import equida
 from equida.cli import VERBS, main
 from equida.cli._parse import parse
 from equida.errors import InputError
@@ -118,3 +120,18 @@ def test_a_flag_that_turns_something_on_has_no_opposite(
         main([verb, "--help"])
     shown = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert not {flag for flag in shown if f"--no-{flag[2:]}" in shown}
+
+
+def test_only_the_making_of_a_request_takes_flags_without_a_type() -> None:
+    """The dataclass of the flags is made at run time; what works with it goes through a request."""
+    for file in (Path(equida.__file__).parent / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                annotations = {each.arg: each.annotation for each in node.args.args}
+                kind = annotations.get("arguments")
+                if isinstance(kind, ast.Name) and kind.id == "Any":
+                    assert node.name == "request_of", f"{file.name}: {node.name}"
+                    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+                    names = {each.func.id for each in calls if isinstance(each.func, ast.Name)}
+                    known = {"request_from", "overrides", "listed", "benchmark"}
+                    assert names <= known, f"{file.name} does work: {names - known}"

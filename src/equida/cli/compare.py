@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -24,6 +24,9 @@ from equida.cli._flags import (
     with_recipe_flags,
 )  # fmt: skip
 from equida.cli._print import print_results
+
+if TYPE_CHECKING:
+    from equida.experiments.compare import CompareRequest
 
 
 @dataclass
@@ -72,14 +75,11 @@ def arguments_for(argv: Sequence[str]) -> type:
     return with_recipe_flags(Arguments)
 
 
-def run(arguments: Any) -> int:
-    """Do what is not done yet and print the table."""
-    from equida.experiments.compare import CompareRequest, run_compare
-    from equida.progress import display_mode, say
-    from equida.training.request import Remarks, default_pair_folder
+def request_of(arguments: Any, out: Path) -> "CompareRequest":
+    """What the flags ask for; their dataclass is made from the recipe, so its type has no name."""
+    from equida.experiments.compare import CompareRequest
 
-    out = arguments.out or default_pair_folder(arguments.source, arguments.target, "compare")
-    request = request_from(
+    return request_from(
         CompareRequest,
         arguments,
         out=out,
@@ -87,7 +87,17 @@ def run(arguments: Any) -> int:
         recipe_params=overrides(arguments.training),
         cache=not arguments.no_cache,
     )
-    table = run_compare(request, Remarks(say, display_mode(not arguments.quiet), advise=True))
+
+
+def run(arguments: Arguments) -> int:
+    """Do what is not done yet and print the table."""
+    from equida.experiments.compare import run_compare
+    from equida.progress import display_mode, say
+    from equida.training.request import Remarks, default_pair_folder
+
+    out = arguments.out or default_pair_folder(arguments.source, arguments.target, "compare")
+    remarks = Remarks(say, display_mode(not arguments.quiet), advise=True)
+    table = run_compare(request_of(arguments, out), remarks)
     print_results(table, arguments.format)
     if arguments.format == "rich":
         say(f"runs: {out}   labels for new images: equida predict RUN IMAGES")
