@@ -67,7 +67,10 @@ def test_a_finished_run_s_own_predictions_give_the_estimate(toy: Path, tmp_path:
     deviation = np.sqrt(w["bottleneck.1.running_var"] + 1e-5)
     hidden = (hidden - w["bottleneck.1.running_mean"]) / deviation
     hidden = np.maximum(hidden * w["bottleneck.1.weight"] + w["bottleneck.1.bias"], 0.0)
-    powers = np.exp(hidden @ w["classifier.weight"].T + w["classifier.bias"])
+    calibration = json.loads((tmp_path / "first" / "result.json").read_text())["calibration"]
+    temperature = calibration["temperature"] if calibration else 1.0
+    logits = (hidden @ w["classifier.weight"].T + w["classifier.bias"]) / temperature
+    powers = np.exp(logits - logits.max(1, keepdims=True))
     expected = shares_from_predictions(hidden, powers / powers.sum(1, keepdims=True))
     assert recorded["aim"] == pytest.approx(expected.shares, abs=1e-4)
     with pytest.raises(SystemExit):

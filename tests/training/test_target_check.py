@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import equida
 from equida.cli import main
 from equida.data import array_domain, make_task
 from equida.evaluation import shares as estimates
+from equida.evaluation.predictions import DomainPredictions
 from equida.runs.read import Run
-from equida.runs.target import target_remarks
+from equida.runs.target import imbalance_notes, share_rows, target_remarks
 from equida.training import target_check
-from equida.training.config import RunConfig
+from equida.training.config import Aim, RunConfig
 from equida.training.loop import train
 from equida.training.recipe import Recipe
 from equida.training.recorder import Recorder
@@ -146,6 +148,10 @@ def test_a_task_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             {"predicted": UNEVEN, "aim": EQUAL, "agreement": 0.9, "imbalance": 0.21},
             "(W = .21): equal",
         ),
+        (  # as aims are recorded, which is not exactly equal
+            {"predicted": UNEVEN, "aim": [0.166667] * 6, "agreement": 0.9, "imbalance": 0.21},
+            "(W = .21): equal",
+        ),
         ({"predicted": UNEVEN, "aim": UNEVEN, "agreement": 0.9, "imbalance": 0.21}, "(W = .21)"),
         ({"predicted": UNEVEN, "aim": EQUAL, "agreement": 0.0, "imbalance": 0.0}, "cannot tell"),
         ({"predicted": EQUAL, "aim": EQUAL, "agreement": 0.0, "imbalance": 0.0}, None),
@@ -157,6 +163,119 @@ def test_remarks_on_shares(shares: dict[str, Any], said: str | None) -> None:
     remarks = target_remarks({"shares": shares})
     assert len(remarks) == (0 if said is None else 1)
     assert said is None or said in remarks[0]
+
+
+def test_nothing_was_adapted_by_source_only() -> None:
+    harm = {"levelled": True, "collapsed": False}
+    harm |= {"source_only": {"equity": 0.0}, "adapted": {"equity": 0.06}}
+    assert "(source only)" in target_remarks({"harm": harm, "method": "nsm"})[0]
+    assert target_remarks({"harm": harm, "method": "source_only"}) == []
+
+
+def test_a_small_table_of_shares_sums_up_what_it_leaves_out() -> None:
+    shares = {"predicted": [0.4, 0.3, 0.1, 0.1, 0.05, 0.05], "aim": EQUAL}
+    shares["estimated"] = [0.4, 0.1, 0.1, 0.1, 0.12, 0.18]
+    names = list("abcdef")
+    head, *rows = share_rows(shares, names)
+    assert head == ["class shares", "predicted", "estimated", "asked for"]
+    assert [row[0] for row in rows] == ["b", "f", "e", "a", "2 others"]
+    assert rows[0] == ["b", "30.0 %", "10.0 %", "16.7 %"]
+    assert rows[-1][1:] == ["20.0 %", "20.0 %", "33.3 %"]
+    del shares["estimated"]
+    head, *rows = share_rows(shares | {"aim": None}, names)  # farthest from a sixth
+    assert head == ["class shares", "predicted"]
+    assert [row[0] for row in rows][:2] == ["a", "b"]
+    assert share_rows({}, names) == []
+
+
+def test_a_table_of_runs_names_the_tasks_that_look_imbalanced() -> None:
+    uneven = {"shares": {"aim": EQUAL, "imbalance": 0.21}}
+    results: list[tuple[str, str, dict[str, Any]]] = [
+        ("NSM", "A2W", uneven),
+        ("BNM", "A2W", {"shares": {"aim": EQUAL, "imbalance": 0.25}}),
+        ("NSM", "A2D", {"shares": {"aim": EQUAL, "imbalance": 0.05}}),
+        ("NSM (prior=estimate)", "A2W", {"shares": {"aim": UNEVEN, "imbalance": 0.21}}),
+        ("Source only", "A2W", {"shares": {"aim": None, "imbalance": 0.21}}),
+        ("MCC", "A2W", {}),
+    ]
+    (note,) = imbalance_notes(results)
+    assert note.startswith("The target looks imbalanced: A2W (W = .25). Equal class sizes, which")
+    assert "NSM, BNM aim at" in note
+    assert imbalance_notes(results[2:]) == []
+
+
+@pytest.fixture(scope="module")
+def soft(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A source-only run that is right, and far too soft without its temperature."""
+    return equida.adapt(
+        blobs(np.full(6, 30), 0.0, 1), blobs(COUNTS, 0.3, 2)[0], method="source_only",
+        recipe_params=SMALL | {"iterations": 20}, out=tmp_path_factory.mktemp("soft") / "run",
+        progress=False,
+    )  # fmt: skip
+
+
+def test_without_source_data_the_start_is_compared_with(soft: Run, tmp_path: Path) -> None:
+    """Before: neither an estimate nor a word, however much was lost."""
+    done = equida.adapt(
+        None, blobs(COUNTS, 0.3, 2)[0], from_run=soft, method="bnm",
+        method_params={"trade_off": 4.0}, recipe_params=SMALL, out=tmp_path, progress=False,
+    )  # fmt: skip
+    assert done.result is not None
+    assert "try --prior estimate" in done.remarks[0]
+    assert "(the run it started from)" in done.remarks[1]
+    start = soft.predictions.probs.argmax(1)
+    moved = (start != done.predictions.probs.argmax(1)).float().mean()
+    assert done.result["harm"]["moved"] == pytest.approx(float(moved), abs=1e-6)
+    true = COUNTS / COUNTS.sum()
+    assert np.abs(np.array(done.class_shares["estimated"]) - true).sum() < 0.4  # equal ones: 1.0
+
+
+def test_without_source_data_the_labels_of_a_target_teach_nothing(
+    soft: Run, tmp_path: Path
+) -> None:
+    """Before: where a target was judged by other samples, its labels were taken for a source's."""
+    x, y = blobs(COUNTS, 0.3, 2)
+    names = [str(number) for number in range(6)]
+    domain = array_domain(x, y, classes=names, name="target")
+    test = array_domain(x[::2], y[::2], classes=names, name="target (test)")
+    task = make_task(domain, domain, test=test)
+    config = RunConfig("nsm", Recipe(**SMALL), from_run=str(soft.path))  # type: ignore[arg-type]
+    result = train(config, task, look_at_target=True).result
+    assert result["harm"]["compared_with"] == "the run it started from"
+    said = soft.predictions.probs[::2].argmax(1)
+    view = train(config, task, look_at_target=True).built.start_view
+    assert view is not None
+    assert (view.log_probs.argmax(1) == said).all()
+
+
+def test_without_source_data_an_estimate_is_calibrated(soft: Run, tmp_path: Path) -> None:
+    """Before: the softmax as it was, which is nearly uniform here, and an agreement of 0."""
+    assert soft.result is not None
+    temperature = soft.result["calibration"]["temperature"]
+    assert temperature < 0.5
+    done = equida.adapt(
+        None, blobs(COUNTS, 0.3, 2)[0], from_run=soft, method_params={"prior": "estimate"},
+        recipe_params=SMALL | {"iterations": 2}, out=tmp_path, progress=False,
+    )  # fmt: skip
+    probs = soft.predictions.probs.double().numpy() ** (1 / temperature)
+    expected = (probs / probs.sum(1, keepdims=True)).mean(0)
+    aim = done.config.aims["nsm"]
+    assert aim.agreement is not None
+    assert aim.agreement > 0.9
+    assert np.abs(np.array(aim.aim) - expected).sum() < 0.1
+    assert done.class_shares["estimated"] == pytest.approx(aim.mean_shares, abs=1e-4)
+
+
+def test_estimated_shares_are_the_mean_of_both_estimates_on_images_too() -> None:
+    """Before: where nothing but the aim was known, what is aimed at stood there."""
+    aim = Aim("estimate", 1.0, UNEVEN, UNEVEN, False, 0.5, 0.12, [0.6, 0.2, 0.05, 0.05, 0.05, 0.05])
+    log_probs = torch.eye(6).add(0.01).log_softmax(1)
+    found = target_check.describe_target(DomainPredictions(log_probs), None, UNEVEN, aim)["shares"]
+    assert found["estimated"] == aim.mean_shares
+    assert found["agreement"] == 0.5
+    older = dataclasses.replace(aim, mean_shares=None)
+    found = target_check.describe_target(DomainPredictions(log_probs), None, UNEVEN, older)
+    assert "estimated" not in found["shares"]
 
 
 def test_results_of_earlier_versions_say_nothing() -> None:

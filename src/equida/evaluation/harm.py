@@ -19,11 +19,17 @@ RISE = 0.03
 FALL, SURE = 0.1, 0.95
 """Where equity falls by more than the first below that of source only while discriminability is
 above the second, predictions have collapsed, unless the target looks imbalanced itself."""
+SOURCE_ONLY, START = "source only", "the run it started from"
+"""What a run is compared with, in words: the second where there are no source data."""
 
 
 @dataclass(frozen=True)
 class HarmCheck:
-    """A run beside a classifier that knows the source alone, on the same target samples."""
+    """A run beside a classifier that was not adapted, on the same target samples.
+
+    That is one which knows the source alone; where `compared_with` says so, it is the network that
+    a source-free run started from, and stands for source only below.
+    """
 
     moved: float
     """The share of samples that are given another class. It is no sign of harm: on hard tasks four
@@ -37,15 +43,19 @@ class HarmCheck:
     """Equity, discriminability and label-free scores of source only."""
     adapted: Mapping[str, float]
     """The same of the run."""
+    compared_with: str = SOURCE_ONLY
 
 
-def check_harm(source_only: Tensor, adapted: Tensor, imbalance: float) -> HarmCheck:
+def check_harm(
+    source_only: Tensor, adapted: Tensor, imbalance: float, compared_with: str = SOURCE_ONLY
+) -> HarmCheck:
     """Compare the predictions of a run with those of source only.
 
     Args:
         source_only: log-probabilities of target samples, (samples, classes).
         adapted: the same of the run.
         imbalance: W, how imbalanced the target looks.
+        compared_with: what remarks call `source_only`, where it is something else.
 
     >>> import torch
     >>> uneven, even = torch.eye(2)[[0, 0, 0, 1]], torch.eye(2)[[0, 0, 1, 1]]
@@ -62,4 +72,5 @@ def check_harm(source_only: Tensor, adapted: Tensor, imbalance: float) -> HarmCh
         collapsed=not imbalanced and fallen and after["discriminability"] > SURE,
         source_only=before,
         adapted=after,
+        compared_with=compared_with,
     )

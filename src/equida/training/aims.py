@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from equida.data.batches import eval_batches
 from equida.data.classes import match_classes
 from equida.data.transforms import Transform
 from equida.errors import InputError
-from equida.evaluation.shares import ShareEstimate, estimate_shares, shares_from_predictions
+from equida.evaluation.shares import ShareEstimate, estimate_shares
 from equida.methods import Method, configure
 from equida.methods.aiming import AimingMethod, prior_title
 from equida.methods.compose import Composite
@@ -26,7 +26,13 @@ from equida.training.config import Aim, RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import AnyFabric, on_rank_zero
 from equida.training.recipe import Recipe
-from equida.training.target_check import MOST_ROWS, source_view, spaced
+from equida.training.target_check import (
+    MOST_ROWS,
+    UnadaptedView,
+    source_view,
+    spaced,
+    start_view,
+)
 
 DIGITS = 6
 """Of a recorded share: more would be noise, and differ from machine to machine."""
@@ -41,16 +47,23 @@ class StartingNetwork:
     """How images are prepared for it; None for rows."""
     recipe: Recipe
     device: torch.device
+    temperature: float = 1.0
+    """By which the finished run that the network is of has calibrated its confidences."""
+    views: dict[Domain, UnadaptedView] = field(default_factory=dict, repr=False)
+    """Of domains that were looked at."""
 
     def features(self, domain: Domain) -> NDArray[np.float64]:
         """What the backbone computes; rows of features stay as they are."""
         (features,) = self._outputs(domain, lambda x: (self.network.backbone(x),))
         return features
 
-    def predictions(self, domain: Domain) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features after the bottleneck, and class probabilities."""
-        features, logits = self._outputs(domain, self.network)
-        return features, torch.from_numpy(logits).softmax(1).numpy()
+    def view(self, domain: Domain) -> UnadaptedView:
+        """What the network says of a domain, calibrated; each domain is looked at once."""
+        if domain not in self.views:
+            features, logits = self._outputs(domain, self.network)
+            probs = torch.from_numpy(logits / self.temperature).softmax(1).numpy()
+            self.views[domain] = start_view(len(domain), features, probs)
+        return self.views[domain]
 
     def _outputs(
         self, domain: Domain, compute: Callable[[Tensor], tuple[Tensor, ...]]
@@ -178,13 +191,14 @@ def _records(
     estimate: ShareEstimate | None = None
     records = {}
     for name, part in asked.items():
-        agreement = imbalance = None
+        agreement = imbalance = mean_shares = None
         strength = part.prior_strength
         if part.prior == "estimate":
             estimate = estimate or _estimate(config, task, start)
             shares, strength = estimate.shares, 1.0
             agreement = round(estimate.agreement, DIGITS)
             imbalance = round(estimate.imbalance, DIGITS)
+            mean_shares = estimate.mean_shares.round(DIGITS).tolist()
         else:
             shares = _known_shares(f"{name}.prior", part.prior, config, task)
         aim = (1.0 - strength) / len(shares) + strength * shares
@@ -196,13 +210,14 @@ def _records(
             uses_target_labels=part.prior == "oracle",
             agreement=agreement,
             imbalance=imbalance,
+            mean_shares=mean_shares,
         )
     return records
 
 
 def _estimate(config: RunConfig, task: Task, start: StartingNetwork) -> ShareEstimate:
     if config.from_run:
-        return shares_from_predictions(*start.predictions(task.target))
+        return start.view(task.target).estimate
     view = source_view(task)
     if view is not None:
         return view.estimate

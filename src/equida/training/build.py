@@ -22,7 +22,8 @@ from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
 from equida.training.optimizer import freeze, sgd
-from equida.training.processes import AnyFabric
+from equida.training.processes import AnyFabric, on_rank_zero
+from equida.training.target_check import UnadaptedView
 
 SOURCE_SAMPLES = 500
 """How many training samples source accuracy is measured on where none are held out."""
@@ -68,14 +69,23 @@ class Built:
     eval_transform: Transform | None
     """How images are prepared for evaluation; None for rows."""
     dtype: torch.dtype
+    start_view: UnadaptedView | None = None
+    """In source-free adaptation, what the network says of the target before it is trained."""
 
 
 def build(
-    config: RunConfig, task: Task, fabric: AnyFabric, loaded: SeededBackbone | None = None
+    config: RunConfig,
+    task: Task,
+    fabric: AnyFabric,
+    loaded: SeededBackbone | None = None,
+    *,
+    look_at_target: bool = False,
 ) -> Built:
     """Network, method, optimiser and transforms of a run.
 
-    The config's backbone is `loaded` where that has been done already.
+    Args:
+        loaded: the config's backbone, where it has been loaded already.
+        look_at_target: in source-free adaptation, let the network look at the target first.
     """
     recipe = config.recipe
     objective, backbone = make_objective(
@@ -95,8 +105,11 @@ def build(
     if recipe.channels_last:
         objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     plain = _eval_transform(backbone, task.target, ten_crop=False)
-    start = StartingNetwork(network, plain, recipe, fabric.device)
+    temperature = RunFolder(Path(config.from_run)).temperature() if config.from_run else 1.0
+    start = StartingNetwork(network, plain, recipe, fabric.device, temperature)
     aims = find_aims(config, task, fabric, start)
+    looks = look_at_target and config.from_run
+    view = on_rank_zero(fabric, lambda: start.view(task.judged)) if looks else None
     apply_aims(objective.method, aims)
     if fabric.device.type == "cuda" and fabric.world_size > 1:
         objective = typing.cast(Objective, with_shared_statistics(objective))
@@ -117,6 +130,7 @@ def build(
         _train_transform(backbone, task.target),
         _eval_transform(backbone, task.target, recipe.ten_crop),
         torch.float64 if recipe.precision == "64-true" else torch.float32,
+        view,
     )
 
 

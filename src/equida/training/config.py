@@ -26,7 +26,7 @@ class Aim:
     strength: float
     """How far the aim is moved from uniform shares to `shares`."""
     shares: list[float]
-    """In the order of the classes."""
+    """In the order of the classes; of an estimate, what its two halves agree on."""
     aim: list[float]
     """The shares that are aimed at."""
     uses_target_labels: bool
@@ -34,6 +34,8 @@ class Aim:
     """Of an estimate, as in `evaluation.shares.ShareEstimate`."""
     imbalance: float | None = None
     """The same."""
+    mean_shares: list[float] | None = None
+    """The same; None in records of earlier versions."""
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,12 @@ class RunFolder:
             raise InputError(f"{self.path}: {error}") from error
         return result
 
+    def temperature(self) -> float:
+        """The temperature that the finished run here has calibrated its confidences by; 1 where it
+        has not."""
+        calibration = (self.read_result() or {}).get("calibration") or {}
+        return float(calibration.get("temperature", 1.0))
+
     def append_log(self, line: Mapping[str, Any]) -> None:
         with write_errors(self.path), (self.path / "log.jsonl").open("a") as log:
             log.write(json.dumps(line) + "\n")

@@ -70,7 +70,8 @@ def train(
         validators: costly ones that each evaluation computes, besides the one that `keep` names.
         backbone: the config's backbone, where it has been loaded already; it is trained in place.
         look_at_target: say in the result how large the target's classes look and whether adaptation
-            may have hurt; for rows of features that takes seconds, once for each task.
+            may have hurt; for rows of features that takes seconds, once for each task, and without
+            source data one pass over the target.
         calibrate_confidences: fit a temperature to held-out source samples; on rows of features,
             where none are held out, another run is done for it, with some held out.
 
@@ -84,7 +85,7 @@ def train(
     _check(config, fabric)
     config = with_recorded_aims(config, folder, fabric)
     torch.manual_seed(config.seed)
-    built = build(config, task, fabric, backbone)
+    built = build(config, task, fabric, backbone, look_at_target=look_at_target)
     objective, optimizer = prepare(fabric, built.objective, built.optimizer)
     torch.manual_seed(config.seed + fabric.global_rank)
     feed = Feed(built.config, fabric, built.dtype)
@@ -117,8 +118,10 @@ def train(
         recorder.after(step + 1)
 
     def describe(predictions: DomainPredictions) -> dict[str, Any]:
-        judged = dataclasses.replace(task, target=task.judged, test=None)
-        view = on_rank_zero(fabric, lambda: source_view(judged)) if look_at_target else None
+        view = built.start_view
+        if look_at_target and not config.from_run:
+            judged = dataclasses.replace(task, target=task.judged, test=None)
+            view = on_rank_zero(fabric, lambda: source_view(judged))
         aims = built.config.aims
         estimated = next((a for a in aims.values() if a.agreement is not None), None)
         aim = aim_of(built.objective.method, aims)

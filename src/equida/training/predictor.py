@@ -298,9 +298,7 @@ def restore(
     elif config.feature_origin is not None:
         extractor, transform, shape = _extractor(config)
     module = Classifier(extractor, objective).eval()
-    calibration = (run.read_result() or {}).get("calibration") or {}
-    temperature = float(calibration.get("temperature", 1.0))
-    return Predictor(config, module, classes, transform, shape, rows or (), temperature)
+    return Predictor(config, module, classes, transform, shape, rows or (), run.temperature())
 
 
 def _extractor(config: RunConfig) -> tuple[nn.Module, Transform, tuple[int, ...]]:

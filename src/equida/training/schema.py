@@ -49,6 +49,7 @@ class SharesRecord:
 
     predicted: list[float]
     estimated: list[float] | None = None
+    """The mean of the two estimates, whether or not they agree."""
     aim: list[float] | None = None
     agreement: float = 0.0
     imbalance: float = 0.0
@@ -62,6 +63,7 @@ class HarmRecord:
     collapsed: bool
     source_only: Figures
     adapted: Figures
+    compared_with: str = "source only"
 
 
 @dataclass(frozen=True)

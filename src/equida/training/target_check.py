@@ -16,7 +16,7 @@ from torch import Tensor
 
 from equida.data import ArrayDomain, Domain, Task
 from equida.evaluation.calibration import expected_accuracy, fit_temperature, with_temperature
-from equida.evaluation.harm import check_harm
+from equida.evaluation.harm import SOURCE_ONLY, START, check_harm
 from equida.evaluation.predictions import DomainPredictions
 from equida.evaluation.shares import ShareEstimate, shares_from_predictions, source_predictions
 from equida.training.config import Aim, RunConfig
@@ -30,20 +30,23 @@ HELD_OUT = 0.2
 
 
 @dataclass(frozen=True)
-class SourceView:
-    """What a classifier that knows the source alone says of the target."""
+class UnadaptedView:
+    """What a classifier that was not adapted to the target says of it: one that knows the source
+    alone or, without source data, the network that the run started from."""
 
     samples: NDArray[np.int64]
     """The target samples that were looked at."""
     log_probs: Tensor
     """Its calibrated predictions for them, (samples, classes)."""
     estimate: ShareEstimate
+    by: str = SOURCE_ONLY
+    """Whose view it is, as remarks call it."""
 
 
-_VIEWS: WeakKeyDictionary[Domain, WeakKeyDictionary[Domain, SourceView]] = WeakKeyDictionary()
+_VIEWS: WeakKeyDictionary[Domain, WeakKeyDictionary[Domain, UnadaptedView]] = WeakKeyDictionary()
 
 
-def source_view(task: Task) -> SourceView | None:
+def source_view(task: Task) -> UnadaptedView | None:
     """The source's view of the target, where both are rows of features; None otherwise.
 
     It takes seconds, and all runs on a task share it: a grid computes it once for each task (and
@@ -59,7 +62,7 @@ def source_view(task: Task) -> SourceView | None:
     return views[task.source]
 
 
-def _make_view(task: Task) -> SourceView:
+def _make_view(task: Task) -> UnadaptedView:
     source, target = task.source, task.target
     assert isinstance(source, ArrayDomain)
     assert isinstance(target, ArrayDomain)
@@ -70,7 +73,23 @@ def _make_view(task: Task) -> SourceView:
     others -= rows.mean(0)
     del rows  # so that the copies below take their place
     estimate = shares_from_predictions(others, probs)
-    return SourceView(samples, torch.from_numpy(probs).clamp_min(1e-30).log().float(), estimate)
+    return UnadaptedView(samples, _log(probs), estimate)
+
+
+def start_view(count: int, features: NDArray[Any], probs: NDArray[Any]) -> UnadaptedView:
+    """The view of the network that a source-free run starts from.
+
+    Args:
+        count: how many samples the target has, of which evenly spaced ones were looked at.
+        features: what the network makes of those, (samples, features).
+        probs: its calibrated predictions for them, (samples, classes).
+    """
+    estimate = shares_from_predictions(features, probs)
+    return UnadaptedView(spaced(count), _log(probs), estimate, by=START)
+
+
+def _log(probs: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(probs).clamp_min(1e-30).log().float()
 
 
 def _is_table(domain: Domain) -> bool:
@@ -84,7 +103,7 @@ def spaced(count: int) -> NDArray[np.int64]:
 
 def describe_target(
     predictions: DomainPredictions,
-    view: SourceView | None,
+    view: UnadaptedView | None,
     aim: list[float] | None,
     estimated: Aim | None = None,
 ) -> dict[str, Any]:
@@ -92,7 +111,7 @@ def describe_target(
 
     Args:
         predictions: the run's, for every target sample.
-        view: what the source alone says; None where that is not known.
+        view: what a classifier that was not adapted says; None where that is not known.
         aim: the class shares that the run was asked to aim at; None for a method without equity.
         estimated: an estimate that the run aims at, which stands in where there is no view.
     """
@@ -102,7 +121,8 @@ def describe_target(
     if view is None:
         if estimated:
             shares |= {"agreement": estimated.agreement, "imbalance": estimated.imbalance}
-            shares["estimated"] = estimated.shares
+            if estimated.mean_shares is not None:
+                shares["estimated"] = _rounded(estimated.mean_shares)
         return {"shares": shares}
     estimate = view.estimate
     shares |= {
@@ -111,7 +131,7 @@ def describe_target(
         "imbalance": round(estimate.imbalance, 4),
     }
     mine = predictions.log_probs[torch.from_numpy(view.samples)]
-    harm = check_harm(view.log_probs, mine, estimate.imbalance)
+    harm = check_harm(view.log_probs, mine, estimate.imbalance, view.by)
     return {"shares": shares, "harm": dataclasses.asdict(harm)}
 
 
