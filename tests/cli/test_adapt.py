@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from equida import load_run
 from equida.cli import main
 from equida.cli._flags import overrides
 from equida.cli._parse import parse
@@ -130,6 +131,25 @@ def test_features_of_two_domains(
     said = stored["probs"].argmax(1)
     right = float((said == stored["labels"]).double().mean())
     assert right == pytest.approx(result["last"]["accuracy"])
+
+
+def test_class_shares_stand_below_the_table(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a narrow terminal, too."""
+    for width in ("80", "40"):
+        monkeypatch.setenv("COLUMNS", width)
+        assert main(["adapt", *on(toy), *SMALL, "--out", str(tmp_path / width)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        start = next(n for n, line in enumerate(lines) if line.startswith("class"))
+        assert lines[start].split()[-4:] == ["predicted", "estimated", "asked", "for"]
+        rows = [line.replace(" %", "").split() for line in lines[start + 1 : start + 5]]
+        assert sorted(row[0] for row in rows) == ["w", "x", "y", "z"]
+        assert [row[3] for row in rows] == ["25.0"] * 4
+        predicted = load_run(tmp_path / width).class_shares["predicted"] or []
+        assert [float(row[1]) for row in sorted(rows)] == pytest.approx(
+            [100 * share for share in predicted], abs=0.06
+        )
 
 
 def test_a_finished_run_is_not_repeated(

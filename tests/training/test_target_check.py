@@ -199,9 +199,19 @@ def test_a_table_of_runs_names_the_tasks_that_look_imbalanced() -> None:
         ("MCC", "A2W", {}),
     ]
     (note,) = imbalance_notes(results)
-    assert note.startswith("The target looks imbalanced: A2W (W = .25). Equal class sizes, which")
-    assert "NSM, BNM aim at" in note
+    assert note.startswith("The target looks imbalanced: A2W (W = .25). Equal class sizes may hurt")
+    assert "(NSM, BNM)" in note
     assert imbalance_notes(results[2:]) == []
+
+
+def test_a_comparison_says_it_below_its_table(tmp_path: Path) -> None:
+    table = equida.compare(
+        blobs(np.full(6, 30), 0.0, 1), blobs(COUNTS, 0.3, 2)[0], methods=["nsm"], out=tmp_path,
+        seeds=1, jobs=1, recipe_params=SMALL | {"iterations": 2}, progress=False,
+    )  # fmt: skip
+    (note,) = [note for note in table.notes if "looks imbalanced" in note]
+    assert "(NSM)" in note
+    assert note in (tmp_path / "table.md").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -145,5 +145,30 @@ def print_result(done: "Run") -> None:
         title = titles.get(name, name.replace("_", " "))
         table.add_row(title, *cells, style="bold" if name == "last" else None)
     safe_console().print(table)
+    _print_shares(done)
     aims = aim_lines(done.config.aims, done.classes)
     print_lines(*aims, *done.remarks, run_line(done))
+
+
+def _print_shares(done: "Run") -> None:
+    """Print how large the target's classes are by what the run knows without labels."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from equida.progress import safe_console
+    from equida.runs.target import share_rows
+
+    rows = share_rows(done.class_shares, done.classes)
+    if not rows:
+        return
+    console = safe_console()
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    (first, *titles), *others = rows
+    # In a narrow terminal the names are cut, not the numbers.
+    room = console.width - sum(len(title) + 2 for title in titles)
+    table.add_column(first, no_wrap=True, overflow="ellipsis", max_width=max(room, 6))
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, *cells in others:
+        table.add_row(Text(name), *cells)
+    console.print(table)

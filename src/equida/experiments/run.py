@@ -35,6 +35,7 @@ from equida.runs.entry import check_selection
 from equida.runs.formats import FORMATS
 from equida.runs.group import network_title
 from equida.runs.table import Reference, Table, make_table
+from equida.runs.target import imbalance_notes
 from equida.training.build import SeededBackbone
 from equida.training.effect import check_effect
 from equida.training.estimate import estimate
@@ -183,7 +184,9 @@ def run_grid(
         for ended in do_runs(todo, workers) if todo else ():
             watch.ended(results.update(ended), ended)
     final = table()
-    final = dataclasses.replace(final, notes=(*final.notes, *notes(final)))
+    finished = ((e.variant.title, e.task, e.result) for e in results.entries if e.result)
+    said = (*final.notes, *imbalance_notes(finished), *notes(final))
+    final = dataclasses.replace(final, notes=said)
     for ending, form in FORMATS.items():
         folder.write_text(f"table.{ending}", form(final))
     return final

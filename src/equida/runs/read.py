@@ -148,7 +148,8 @@ class Run:
     @property
     def class_shares(self) -> Mapping[str, list[float] | None]:
         """Shares of the target's classes: predicted by the run, aimed at by its method (None for a
-        method without equity) and, for rows of features, estimated from the source."""
+        method without equity) and estimated without target labels, where that was done: on rows of
+        features, without source data, and for the prior "estimate"."""
         shares = self._finished.get("shares") or {}
         names = ("predicted", "aim", "estimated")
         return {name: shares[name] for name in names if name in shares}

@@ -109,8 +109,8 @@ def imbalance_notes(results: Iterable[tuple[str, str, Mapping[str, Any]]]) -> li
         return []
     tasks = ", ".join(f"{task} (W = {_short(value)})" for task, value in found.items())
     return [
-        f"The target looks imbalanced: {tasks}. Equal class sizes, which {', '.join(methods)}"
-        f" {'aim' if len(methods) > 1 else 'aims'} at, may hurt there; try the prior 'estimate'."
+        f"The target looks imbalanced: {tasks}. Equal class sizes may hurt there"
+        f" ({', '.join(methods)}); try the prior 'estimate'."
     ]
 
 

@@ -134,7 +134,7 @@ function drawSizes(run) {
   const truth = run.true ?? run.predicted.map(() => total / run.classes.length);
   const chosen = classesBy(run.predicted.map((n, c) => n - truth[c]));
   const cut = chosen.length < run.classes.length ? `; the ${chosen.length} of ${run.classes.length} classes that differ the most` : "";
-  byId("sizes-note").textContent = `dots are predicted sizes, rings are ${known ? "true sizes" : "the sizes of equal classes"}${run.shares.estimated ? ", strokes are sizes estimated from the source" : ""}${run.shares.aim ? ", diamonds are sizes that the method aims at" : ""}${cut}`;
+  byId("sizes-note").textContent = `dots are predicted sizes, rings are ${known ? "true sizes" : "the sizes of equal classes"}${run.shares.estimated ? ", strokes are sizes estimated without labels" : ""}${run.shares.aim ? ", diamonds are sizes that the method aims at" : ""}${cut}`;
   const links = { type: "scatter", mode: "lines", x: [], y: [], line: { color: t.line, width: 3 } };
   chosen.forEach((c, i) => { links.x.push(truth[c], run.predicted[c], null); links.y.push(i, i, null); });
   const dots = (values, marker) => ({ type: "scatter", mode: "markers", x: chosen.map((c) => values[c]), y: chosen.map((_, i) => i), marker });
