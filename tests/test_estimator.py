@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import equida
 from equida import EquidaClassifier, scorers
 from equida.data import array_domain, make_task
 from equida.errors import InputError
@@ -157,6 +158,46 @@ def test_without_a_target_it_is_source_only_and_says_so(shifted: Data) -> None:
         asked = EquidaClassifier("source_only", **QUICK).fit(source, y)
     assert plain.result_["method"] == "source_only"
     np.testing.assert_array_equal(plain.predict_proba(source), asked.predict_proba(source))
+
+
+@pytest.mark.parametrize("by_domain", [True, False])
+def test_the_target_is_looked_at_as_by_adapt(by_domain: bool, tmp_path: Path) -> None:
+    """The shares and the harm check of `equida.adapt` on the same rows, without a target label."""
+    random = np.random.default_rng(0)
+    centres = 4 * random.normal(size=(3, 6))
+    y, hidden = np.repeat([0, 1, 2], 40), np.repeat([0, 1, 2], [70, 8, 6])
+    X, target = (centres[each] + random.normal(size=(len(each), 6)) for each in (y, hidden))
+    names = np.array(["b", "a", "c"])  # sorted otherwise than the rows are
+    model = EquidaClassifier("bnm", iterations=20, random_state=0, standardize=False)
+    model.fit(X, names[y], X_target=target)
+    if by_domain:
+        everything = np.concatenate([X, target])
+        labels = np.concatenate([names[y], np.full(len(target), "?")])
+        domains = np.repeat([1, -1], [len(X), len(target)])
+        look = model.look_at_target(everything, labels, sample_domain=domains)
+    else:
+        look = model.look_at_target(X, names[y], X_target=target)
+    run = equida.adapt(
+        (X, np.array([1, 0, 2])[y]), target, method="bnm", out=tmp_path,
+        recipe_params={"iterations": 20, "batch_size": 36}, progress=False,
+    )  # fmt: skip
+    assert run.result is not None
+    assert look.shares["estimated"] == pytest.approx(run.class_shares["estimated"], abs=1e-4)
+    assert look.shares["estimated"] == pytest.approx([8 / 84, 70 / 84, 6 / 84], abs=0.03)
+    predicted = [np.mean(model.predict(target) == name) for name in "abc"]
+    assert look.shares["predicted"] == pytest.approx(predicted, abs=1e-4)
+    assert set(look.harm) == set(run.result["harm"])
+    assert look.remarks[0].endswith('equal class sizes may hurt; try prior="estimate"')
+    assert "estimated" not in model.result_["shares"]
+
+
+def test_a_look_needs_a_target_and_known_labels(shifted: Data) -> None:
+    X, y, target, _ = shifted
+    model = EquidaClassifier(**QUICK).fit(X, y, X_target=target)
+    with pytest.raises(InputError, match="there are no target rows"):
+        model.look_at_target(X, y)
+    with pytest.raises(InputError, match="which fit has not seen"):
+        model.look_at_target(X, np.where(np.arange(len(y)) == 0, "other", y), X_target=target)
 
 
 def test_pickled_and_cloned(shifted: Data) -> None:

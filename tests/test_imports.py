@@ -34,7 +34,7 @@ ALLOWED = {
     },
     "runs": {"training", "methods", "models", "data", "evaluation"},
     "experiments": {"runs", "training", "methods", "models", "data", "evaluation"},
-    "estimator": {"training", "methods", "models", "data", "evaluation"},
+    "estimator": {"runs", "training", "methods", "models", "data", "evaluation"},
     "scorers": {"estimator", "training", "evaluation"},
     "report": {"experiments", "runs", "training", "methods", "data", "evaluation", "paper"},
     "paper": {

@@ -36,6 +36,7 @@ from equida.fields import FieldError
 from equida.methods import Method, check_overrides, method_name
 from equida.methods.auto import AUTO, auto_candidates, checked_prior
 from equida.methods.compose import check_strengths
+from equida.runs.target import target_remarks
 from equida.torch_modes import check_count, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
@@ -44,6 +45,7 @@ from equida.training.evaluate import kept_figure
 from equida.training.loop import Trained, train
 from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe, recipe
+from equida.training.target_check import describe_target, source_view
 
 METHOD_PARAMETERS = ("trade_off", "r", "alpha", "prior")
 RECIPE_PARAMETERS = (
@@ -51,6 +53,19 @@ RECIPE_PARAMETERS = (
 )  # fmt: skip
 ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu", "mps": "mps"}
 ROWS_AT_ONCE = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class TargetLook:
+    """What a fitted classifier says of its target without labels (docs/imbalanced_targets.md)."""
+
+    shares: Mapping[str, Any]
+    """Class shares in the order of `classes_`: `predicted`, `estimated` and `aim`, which is None
+    for a method without equity; and W, as `imbalance`, with the `agreement` behind it."""
+    harm: Mapping[str, Any]
+    """The classifier beside one that knows the source alone."""
+    remarks: list[str]
+    """What calls for a word, a line each."""
 
 
 class EquidaClassifier(
@@ -188,22 +203,7 @@ class EquidaClassifier(
                 transform X, but not X_target.
         """
         overrides = self._overrides()
-        rows = validate_data(self, X, dtype=(np.float64, np.float32), ensure_min_samples=2)
-        if y is None:
-            raise ValueError("EquidaClassifier requires y to be passed, but the target y is None")
-        check_consistent_length(rows, y)
-        if X_target is not None and sample_domain is not None:
-            raise InputError("sample_domain and X_target are both given; give one of them")
-        target = None
-        if sample_domain is not None:
-            source = _is_source(sample_domain, len(rows))
-            y = _labels_of(y, np.flatnonzero(source))
-            rows, target = rows[source], rows[~source]
-        elif X_target is not None:
-            try:
-                target = validate_data(self, X_target, reset=False, dtype=(np.float64, np.float32))
-            except ValueError as error:
-                raise ValueError(f"X_target: {error}") from error
+        rows, y, target = self._domains(X, y, sample_domain, X_target, reset=True)
         self.classes_, labels = _classes(y)
         config = self._config("source_only" if target is None else self._method_name(), overrides)
         if target is None and self.method != "source_only":
@@ -225,6 +225,47 @@ class EquidaClassifier(
         self._fit(_fitting(config, task), task)
         self._fitted_with_domains = sample_domain is not None
         return self
+
+    def look_at_target(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None = None,
+        X_target: ArrayLike | None = None,
+    ) -> TargetLook:
+        """How large the target's classes look, and whether adaptation may have hurt.
+
+        It is what `equida adapt` says after a run (docs/imbalanced_targets.md), without target
+        labels. `fit` does not do it, because a classifier that knows the source alone is trained
+        for it: that takes as long as a fit where rows are wide, and searches fit often. The
+        arguments are those of `fit`; the target may be another one.
+        """
+        check_is_fitted(self)
+        rows, y, target = self._domains(X, y, sample_domain, X_target, reset=False)
+        if target is None:
+            raise InputError("there are no target rows; pass sample_domain= or X_target=")
+        known, labels = _classes(y)
+        if unknown := sorted(set(known.tolist()) - set(self.classes_.tolist())):
+            raise InputError(
+                f"y has the label {unknown[0]!r}, which fit has not seen; pass what fit was given"
+            )
+        task = make_task(
+            array_domain(
+                self._inputs(rows),
+                np.searchsorted(self.classes_, known)[labels],
+                classes=[label_text(label) for label in self.classes_],
+                name="source",
+            ),
+            array_domain(self._inputs(target), name="target"),
+        )
+        _, logits = self._outputs(target)
+        predictions = DomainPredictions(logits.log_softmax(1))
+        with torch_threads(self._threads()):
+            view = source_view(task)
+            aim = self.result_["shares"]["aim"]
+            found = describe_target(predictions, view, aim) | {"method": self.result_["method"]}
+        remarks = target_remarks(found, advice='prior="estimate"')
+        return TargetLook(found["shares"], found["harm"], remarks)
 
     def predict(self, X: ArrayLike, sample_domain: ArrayLike | None = None) -> NDArray[Any]:
         """The label of each row.
@@ -327,6 +368,33 @@ class EquidaClassifier(
     @property
     def _n_features_out(self) -> int:
         return int(self.objective_.network.features)
+
+    def _domains(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None,
+        X_target: ArrayLike | None,
+        *,
+        reset: bool,
+    ) -> tuple[NDArray[Any], ArrayLike, NDArray[Any] | None]:
+        """Rows of the source, their labels, and rows of the target, None where there are none."""
+        types = (np.float64, np.float32)
+        rows = validate_data(self, X, reset=reset, dtype=types, ensure_min_samples=2)
+        if y is None:
+            raise ValueError("EquidaClassifier requires y to be passed, but the target y is None")
+        check_consistent_length(rows, y)
+        if X_target is not None and sample_domain is not None:
+            raise InputError("sample_domain and X_target are both given; give one of them")
+        if sample_domain is not None:
+            source = _is_source(sample_domain, len(rows))
+            return rows[source], _labels_of(y, np.flatnonzero(source)), rows[~source]
+        if X_target is None:
+            return rows, y, None
+        try:
+            return rows, y, validate_data(self, X_target, reset=False, dtype=types)
+        except ValueError as error:
+            raise ValueError(f"X_target: {error}") from error
 
     def _overrides(self) -> dict[str, Any]:
         """The hyper-parameters of the method that the user has set, checked."""
@@ -438,6 +506,10 @@ class EquidaClassifier(
         rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
         if sample_domain is not None:
             source_rows(sample_domain, len(rows))
+        return self._outputs(rows)
+
+    def _outputs(self, rows: NDArray[Any]) -> tuple[Tensor, Tensor]:
+        """The same for rows that were checked."""
         with torch.inference_mode(), torch_threads(self._threads()):
             outputs = [
                 self.objective_.predict(torch.from_numpy(self._inputs(part)).double())
