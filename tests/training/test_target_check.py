@@ -166,7 +166,7 @@ def test_remarks_on_shares(shares: dict[str, Any], said: str | None) -> None:
 
 
 def test_nothing_was_adapted_by_source_only() -> None:
-    harm = {"levelled": True, "collapsed": False}
+    harm: dict[str, Any] = {"levelled": True, "collapsed": False}
     harm |= {"source_only": {"equity": 0.0}, "adapted": {"equity": 0.06}}
     assert "(source only)" in target_remarks({"harm": harm, "method": "nsm"})[0]
     assert target_remarks({"harm": harm, "method": "source_only"}) == []
