@@ -1,12 +1,13 @@
 """Class shares as users write them."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from equida.class_shares import shares_text
+from equida.class_shares import shares_text, shares_title
 from equida.errors import InputError
 
 
@@ -65,6 +66,19 @@ def test_what_is_no_shares_is_one_line(given: object) -> None:
     with pytest.raises(InputError, match="prior is") as error:
         shares_text(given, "prior")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["[" * 100_000, f"[{10**400}, 0]", "[1e308, 1e308]", "[NaN, 1]", "~nobody/x", "a" * 5000, "\0"],
+)
+def test_hostile_text_is_an_input_error(given: str) -> None:
+    with pytest.raises(InputError):
+        shares_text(given, "prior")
+
+
+def test_shares_of_a_class_whose_name_is_not_text_have_a_title() -> None:
+    assert shares_title(shares_text({os.fsdecode(b"m\xfcg"): 1.0}, "prior")).startswith("shares ")
 
 
 def test_a_series_of_pandas_is_read_by_its_labels() -> None:

@@ -1,5 +1,6 @@
 """What is read from JSON has the types that its reader counts on."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -7,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from equida.errors import InputError
-from equida.records import conform
+from equida.records import conform, construct
 
 
 @dataclass(frozen=True)
@@ -66,3 +67,14 @@ def test_what_does_not_fit_is_said_on_one_short_line(value: Any, hint: Any, said
     assert said in message
     assert "\n" not in message
     assert len(message) < 150
+
+
+def test_a_record_is_made_of_known_fields_and_lacks_none() -> None:
+    assert construct(Inner, {"names": ["a"]}, "f.json: inner") == Inner(["a"], 0.5)
+    for values, said in (
+        ({"share": 1.0}, "f.json: inner has no 'names'; it is damaged"),
+        ({"names": [], "b": 1}, "f.json: inner has a field 'b' that this version"),
+        (7, "f.json: inner is 7; expected a table"),
+    ):
+        with pytest.raises(InputError, match=re.escape(said)):
+            construct(Inner, values, "f.json: inner")  # type: ignore[arg-type]

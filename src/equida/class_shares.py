@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import numbers
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,11 @@ def shares_text(given: Any, name: str) -> str:
     for number, label in zip(numbers, _labels(values), strict=True):
         if not 0.0 <= number < math.inf:
             raise InputError(f"{origin}: the share of {label} is {number:g}; expected 0 or more")
-    total = math.fsum(numbers)
-    counts = total > 1.5 and all(number == int(number) for number in numbers)
+    try:
+        total = math.fsum(numbers)
+    except OverflowError:
+        total = math.inf
+    counts = 1.5 < total < math.inf and all(number == int(number) for number in numbers)
     if not (counts or abs(total - 1.0) <= TOLERANCE):
         raise InputError(
             f"{origin}: {len(numbers)} shares sum to {total:g}; expected 1, or whole counts"
@@ -59,7 +63,7 @@ def shares_title(text: str) -> str:
     >>> shares_title('{"mug": 1.0}')
     'shares 8749451a'
     """
-    return f"shares {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"shares {hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def _values(given: Any, name: str) -> tuple[Mapping[str, float] | Sequence[float], str]:
@@ -69,19 +73,41 @@ def _values(given: Any, name: str) -> tuple[Mapping[str, float] | Sequence[float
     text = given.strip()
     if text[:1] in ("[", "{"):
         return _numbers(_json(text, name), name), name
-    words = text.split(",")
-    if len(words) > 1:
-        try:
-            return [float(word) for word in words], name
-        except ValueError:
-            pass
-    file = Path(text).expanduser()
-    if not file.is_file():
+    if (listed := _listed(text)) is not None:
+        return listed, name
+    file = _file(text)
+    if file is None:
         raise InputError(
             f"{name} is {given!r}; it must be uniform, source, estimate, oracle, shares such as"
             " 0.5,0.3,0.2, or a file of them"
         )
     return _read(file)
+
+
+def names_file(text: Any) -> bool:
+    """Whether `shares_text` would open a file for a value.
+
+    >>> names_file("0.7, 0.3"), names_file("/dev/null/shares.csv"), names_file(__file__)
+    (False, False, True)
+    """
+    if not isinstance(text, str) or is_shares(text.strip()):
+        return False
+    return _listed(text) is None and _file(text.strip()) is not None
+
+
+def _listed(text: str) -> list[float] | None:
+    """The numbers with commas between them; None where the text is something else."""
+    words = text.split(",")
+    try:
+        return [float(word) for word in words] if len(words) > 1 else None
+    except ValueError:
+        return None
+
+
+def _file(text: str) -> Path | None:
+    # Not by pathlib, which raises for names that are too long and for users that there are not.
+    path = os.path.expanduser(text)
+    return Path(path) if os.path.isfile(path) else None
 
 
 def _plain(given: Any) -> Any:
@@ -152,7 +178,7 @@ def _line(line: str) -> tuple[str | None, float | None]:
 def _json(text: str, origin: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{origin} is not JSON ({error}); expected [0.7, 0.3] or class names with shares"
         ) from None
@@ -164,7 +190,7 @@ def _numbers(values: Any, origin: str) -> Mapping[str, float] | Sequence[float]:
             return {label_text(label): float(share) for label, share in values.items()}
         if isinstance(values, Sequence) and values and not isinstance(values, str):
             return [float(share) for share in values]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(
         f"{origin} is {values!r}; expected a share for each class, such as [0.7, 0.3] or"

@@ -8,10 +8,15 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from equida.errors import InputError
 from equida.fields import KINDS
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 
 LARGEST_INTEGER = 2**63 - 1
 """Larger ones do not fit into a tensor."""
@@ -33,6 +38,32 @@ def conform(value: Any, hint: Any, name: str) -> None:
     """
     if problem := _problem(value, hint):
         raise InputError(f"{name}: {problem}")
+
+
+def construct(made: type[Record], values: Mapping[str, Any], name: str) -> Record:
+    """A dataclass from the values of its fields in a JSON file.
+
+    Args:
+        made: the dataclass.
+        values: the fields by name.
+        name: where they stand, for the message.
+
+    Raises:
+        InputError: a field is missing, or there is one that the dataclass does not have.
+    """
+    if not isinstance(values, Mapping):
+        raise InputError(f"{name} is {values!r}; expected a table of names and values")
+    fields = {field.name: field for field in dataclasses.fields(made)}
+    if unknown := sorted(set(values) - set(fields)):
+        raise InputError(
+            f"{name} has a field {unknown[0]!r} that this version of equida does not know; install"
+            " the version that wrote it"
+        )
+    for field in fields.values():
+        default = (field.default, field.default_factory)
+        if field.name not in values and default == (dataclasses.MISSING, dataclasses.MISSING):
+            raise InputError(f"{name} has no {field.name!r}; it is damaged: make the run again")
+    return made(**values)
 
 
 def _problem(value: Any, hint: Any, place: str = "") -> str:

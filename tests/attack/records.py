@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from tests.attack import Case, Outcome, family, short_run
+from tests.attack import Case, Outcome, family, short_run, worst
 
 ODD: list[Any] = [
     None, True, 0, -1, 10**30, -(10**400), 1e308, float("nan"), float("inf"), "", "\x1b[31mred",
@@ -141,6 +141,46 @@ def records(case: Case) -> Outcome:
         file.write_text(json.dumps(mutated(json.loads(file.read_text()), random)))
     outcome = random.choice(_uses(case, run))()
     return Outcome(outcome.verdict, f"{file.name}\n{outcome.detail}")
+
+
+TEXTS = [
+    "x", "long-tail:", "long-tail:abc", "long-tail:nan", "long-tail:-5", "long-tail:30:-1",
+    "long-tail:1e400", "long-tail:30:" + "9" * 30, "classes:abc", "classes:2:x", "classes:99999999",
+    "{", "{}", "[]", "[1e308, 1e308]", '{"0": "x"}', '{"\\ud800": 1.0}', "[" * 100_000,
+    f"[{10**400}, 0]", "~nobody/x", "a,b", "a" * 5000, "a:b", "a:b:c", "1e999", "/etc/passwd",
+    "office31", "no_such:data", "a.npz:b", "../x.pt2", "safn+", "+", "nsm+nsm", "\x00", "\u200b",
+]  # fmt: skip
+"""Texts that are nearly what some field of a record holds: names, paths, protocols, shares, JSON.
+"""
+
+
+def text_places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where a record holds a text, or nothing where there may be one."""
+    if value is None or isinstance(value, str):
+        return [path]
+    if not isinstance(value, dict | list):
+        return []
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    return [place for key, inner in pairs for place in text_places(inner, (*path, key))]
+
+
+@family("texts of records", quick=8, long=1500)
+def record_texts(case: Case) -> Outcome:
+    """A run whose config has a well-formed text of the wrong meaning, beside a run that is good."""
+    random, run = case.random, case.folder / "runs" / "run"
+    for name in ("run", "good"):
+        shutil.copytree(finished_run(), run.with_name(name))
+    stored = json.loads((run / "config.json").read_text())
+    stored["overrides"] |= {"prior": None}
+    shares = [("task", "source_shares"), ("task", "target_shares"), ("overrides", "prior")]
+    # Each place is as likely as another, however deep it is; those with a grammar are more so.
+    *inside, last = random.choice([*text_places(stored), *shares * 4])
+    held = functools.reduce(lambda part, key: part[key], inside, stored)
+    held[last] = random.choice(TEXTS)
+    (run / "config.json").write_text(json.dumps(stored))
+    report = case.call("report", run.parent, "--maps", 0, "--out", case.folder / "r", codes=(0,))
+    outcome = worst([report, random.choice(_uses(case, run))()])
+    return Outcome(outcome.verdict, f"{[*inside, last]}: {held[last]!r:.80}\n{outcome.detail}")
 
 
 THEORY = {

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.small_data import write_blobs
 
 import equida
 from equida.cli import main
 from equida.data import ArrayDomain, array_domain
-from equida.data.shares import checked_shares, subsampled
+from equida.data.shares import checked_shares, recorded_shares, subsampled
 from equida.data.spec import DataSpec, open_task
 from equida.errors import InputError
 
@@ -195,3 +196,42 @@ def test_a_source_of_few_classes_is_one_of_those(tmp_path: Path) -> None:
     task = open_task(spec).task
     assert len(task.classes) == 2
     assert len(task.source) == len(task.target) == 4
+
+
+WRONG = ["x", "long-tail:abc", "long-tail:", "classes:1.5", "{", "{}", '{"a": "x"}', "0.5,0.5"]
+
+
+@pytest.mark.parametrize("text", WRONG)
+@pytest.mark.parametrize("role", ["source", "target"])
+def test_wrong_shares_in_a_record_are_one_line(text: str, role: str) -> None:
+    stored = {"source": "a.npz", "target": "b.npz", f"{role}_shares": text}
+    with pytest.raises(InputError, match=f"^config.json: task.{role}_shares ") as error:
+        DataSpec.from_json(stored, "config.json: task")
+    assert "\n" not in str(error.value)
+
+
+def test_a_record_holds_shares_and_no_file_of_them(tmp_path: Path) -> None:
+    (tmp_path / "shares.txt").write_text("mug 0.7\npen 0.3\n")
+    held = checked_shares(str(tmp_path / "shares.txt"), FLAG)
+    for text in ("", "long-tail:30:7", "classes:1e+06", held):
+        assert recorded_shares(text, "target_shares") == text
+    with pytest.raises(InputError, match="expected long-tail:30"):
+        recorded_shares(str(tmp_path / "shares.txt"), "target_shares")
+
+
+def test_a_run_with_wrong_shares_is_left_out_of_a_report_and_others_are_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy = write_blobs(tmp_path / "toy.npz")
+    for name in ("good", "bad"):
+        out = str(tmp_path / "runs" / name)
+        assert main(["adapt", "-s", f"{toy}:a", "-t", f"{toy}:b", *SMALL, "-o", out]) == 0
+    file = tmp_path / "runs" / "bad" / "config.json"
+    stored = json.loads(file.read_text())
+    stored["task"]["target_shares"] = "x"
+    file.write_text(json.dumps(stored))
+    capsys.readouterr()
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "runs"), "--out", str(page), "--maps", "0"]) == 0
+    assert "1 finished run" in capsys.readouterr().out
+    assert page.exists()

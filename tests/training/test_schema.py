@@ -156,7 +156,11 @@ def test_a_newer_schema_is_one_line(name: str, finished: Run) -> None:
     ("change", "said"),
     [
         ({"colour": "blue"}, "config.json has a field 'colour' that this version"),
-        ({"recipe": {"speed": 1}}, "config.json is not the record of a run: .*'speed'"),
+        ({"recipe": {"speed": 1}}, "config.json: recipe has a field 'speed' that this version"),
+        ({"feature_origin": {"backbone": "a"}}, "feature_origin has no 'weights_sha256'; it is da"),
+        ({"plugins": [{"kind": "method"}]}, r"config.json: plugins\[0\] has no 'name'"),
+        ({"aims": {"nsm": {"prior": "source"}}}, "config.json: aims.nsm has no 'strength'"),
+        ({"task": {"target": "b"}}, "config.json: task has no 'source'"),
         ({"task": 7}, "config.json: task is 7; expected a table of names and values or nothing"),
     ],
 )
@@ -166,6 +170,21 @@ def test_an_unknown_field_is_one_line(change: dict[str, Any], said: str, finishe
     with pytest.raises(InputError, match=said) as caught:
         load_run(finished.path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_a_record_names_as_class_shares_is_not_read(
+    finished: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its first line would stand in the error message of whoever uses a stranger's run."""
+    (tmp_path / "secret").write_text("root:x:0:0\n")
+    values = stored(finished.path, "config.json")
+    values["overrides"] = {"prior": str(tmp_path / "secret")}
+    (finished.path / "config.json").write_text(json.dumps(values))
+    for verb in ("rerun", "export"):
+        assert main([verb, str(finished.path)]) == 2
+        said = capsys.readouterr().err
+        assert "files that it names are not read" in said
+        assert "root" not in said.replace(str(tmp_path), "")
 
 
 def test_names_by_digest_stay_those_of_version_0(runs_of_version_0: Path) -> None:

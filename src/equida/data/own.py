@@ -6,6 +6,7 @@ from typing import Any
 
 from equida.data.benchmarks.base import Benchmark, BenchmarkDomain
 from equida.errors import InputError
+from equida.records import construct
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,12 @@ class OwnBenchmark:
         """The data set as `dataclasses.asdict` and JSON have stored it."""
         try:
             values = dict(stored)
-            values["domains"] = tuple(OwnDomain(**domain) for domain in values["domains"])
+            values["domains"] = tuple(
+                construct(OwnDomain, domain, "the record of a domain")
+                for domain in values["domains"]
+            )
             values["classes"], values["tasks"] = tuple(values["classes"]), tuple(values["tasks"])
-            return cls(**values)
+            return construct(cls, values, "the record of the data set")
         except (TypeError, KeyError) as error:
             known = ", ".join(field.name for field in fields(cls))
             raise InputError(

@@ -15,13 +15,12 @@ import json
 import math
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equida.class_shares import is_shares, shares_text, shares_title
+from equida.class_shares import is_shares, names_file, shares_text, shares_title
 from equida.data.classes import match_classes
 from equida.data.domain import Domain, DomainT
 from equida.errors import InputError
@@ -39,15 +38,37 @@ def checked_shares(text: str, flag: str) -> str:
     >>> checked_shares("long-tail:30.0:0", "--target-shares")
     'long-tail:30'
     """
+    if not text or is_shares(text) or _is_rule(text):
+        return recorded_shares(text, flag)
+    if "," not in text and not names_file(text):
+        raise InputError(
+            f"{flag} is {text!r}; expected long-tail:30, classes:15, or a file with a class and"
+            " its share on each line"
+        )
+    return shares_text(text, flag)
+
+
+def recorded_shares(text: str, name: str) -> str:
+    """The same for the record of a run: shares stand in it, so that no file is opened for them.
+
+    Args:
+        text: what the record holds.
+        name: what error messages call it.
+
+    >>> recorded_shares("/etc/passwd", "target_shares")
+    Traceback (most recent call last):
+    equida.errors.InputError: target_shares is '/etc/passwd'; expected long-tail:30, classes:15, ...
+    """
+    if not text:
+        return ""
+    if is_shares(text):
+        return shares_text(text, name)
+    if not _is_rule(text):
+        raise InputError(
+            f"{name} is {text!r}; expected long-tail:30, classes:15, or shares such as"
+            ' {"mug": 0.7, "pen": 0.3}'
+        )
     kind, _, rest = text.partition(":")
-    if not text or kind not in ("long-tail", "classes"):
-        known = not text or is_shares(text) or "," in text or Path(text).expanduser().is_file()
-        if not known:
-            raise InputError(
-                f"{flag} is {text!r}; expected long-tail:30, classes:15, or a file with a class and"
-                " its share on each line"
-            )
-        return shares_text(text, flag) if text else ""
     number, _, seed = rest.partition(":")
     try:
         value, drawn = float(number), int(seed or "0")
@@ -55,13 +76,17 @@ def checked_shares(text: str, flag: str) -> str:
         value, drawn = math.nan, 0
     whole = 1 <= value < math.inf and value == int(value)
     if kind == "classes" and not (whole and drawn >= 0):
-        raise InputError(f"{flag} is {text!r}; expected how many classes, such as classes:15")
+        raise InputError(f"{name} is {text!r}; expected how many classes, such as classes:15")
     if not (1 <= value < math.inf and drawn >= 0):
         raise InputError(
-            f"{flag} is {text!r}; expected the largest class over the smallest, at least 1, such"
+            f"{name} is {text!r}; expected the largest class over the smallest, at least 1, such"
             " as long-tail:30"
         )
     return f"{kind}:{value:g}" + (f":{drawn}" if drawn else "")
+
+
+def _is_rule(text: str) -> bool:
+    return text.partition(":")[0] in ("long-tail", "classes")
 
 
 def protocol_title(text: str) -> str:

@@ -18,11 +18,12 @@ from equida.data.folders import unlabelled_folder
 from equida.data.layouts import choice_files
 from equida.data.open import load_domain, open_domain, split_path
 from equida.data.own import OwnBenchmark
-from equida.data.shares import protocol_title, subsampled
+from equida.data.shares import protocol_title, recorded_shares, subsampled
 from equida.data.task import ClassRule, Task, make_task, of_classes, present_classes
 from equida.data.walk import FolderTree
 from equida.errors import InputError
 from equida.files import file_sha256
+from equida.records import construct
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,20 @@ class DataSpec:
         }
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> "DataSpec":
-        """The data as a run's record names them."""
-        if not isinstance(stored, Mapping):
-            raise TypeError(f"the data are {type(stored).__name__}, not an object")
-        own = stored.get("own")
-        return cls(**{**stored, "own": None if own is None else OwnBenchmark.from_json(own)})
+    def from_json(cls, stored: Mapping[str, Any], name: str = "the record") -> "DataSpec":
+        """The data as a run's record names them.
+
+        Args:
+            stored: the fields as `dataclasses.asdict` and JSON have stored them.
+            name: where they stand, for error messages.
+        """
+        spec = construct(cls, stored, name)
+        return dataclasses.replace(
+            spec,
+            own=None if stored.get("own") is None else OwnBenchmark.from_json(stored["own"]),
+            source_shares=recorded_shares(spec.source_shares, f"{name}.source_shares"),
+            target_shares=recorded_shares(spec.target_shares, f"{name}.target_shares"),
+        )
 
 
 class DataPlaces:

@@ -3,16 +3,17 @@
 import dataclasses
 import json
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from equida.class_shares import names_file
 from equida.data.benchmarks import Benchmark
 from equida.data.feature_file import FeatureOrigin
 from equida.data.spec import DataSpec
 from equida.errors import InputError, printable
 from equida.plugins import Plugin, check_same
-from equida.records import conform
+from equida.records import conform, construct
 from equida.training.recipe import Recipe
 from equida.training.schema import SCHEMA, migrate
 
@@ -150,33 +151,34 @@ class RunConfig:
         values = migrate(stored, "config.json")
         for name in ("schema", "versions", "processes"):
             values.pop(name, None)
-        known = {field.name for field in dataclasses.fields(cls)}
-        if unknown := sorted(set(values) - known):
-            raise InputError(
-                f"config.json has a field {unknown[0]!r} that this version of equida does not"
-                " know; install the version that wrote it"
-            )
         conform(values, cls, "config.json")
         for name in ("method", "backbone", "recipe_name"):
             text = str(values.get(name, ""))
             if printable(text) != text:
                 raise InputError(f"config.json: {name} is {text!r}, which is not a name")
-        readers: dict[str, Callable[[Any], Any]] = {
-            "recipe": lambda given: Recipe(**given),
-            "feature_origin": lambda given: FeatureOrigin(**given),
-            "task": DataSpec.from_json,
-            "images": DataSpec.from_json,
+        for name, prior in (values.get("overrides") or {}).items():
+            # equida writes the shares themselves, so that nobody's file is opened for a stranger.
+            if name.rpartition(".")[2] == "prior" and names_file(prior):
+                raise InputError(
+                    f"config.json: overrides.{name} is {prior!r}; a record holds a word or the"
+                    " shares themselves, and files that it names are not read: write them there"
+                )
+        nested = {"recipe": Recipe, "feature_origin": FeatureOrigin}
+        for name, made in nested.items():
+            if values.get(name) is not None:
+                values[name] = construct(made, values[name], f"config.json: {name}")
+        for name in ("task", "images"):
+            if values.get(name) is not None:
+                values[name] = DataSpec.from_json(values[name], f"config.json: {name}")
+        values["plugins"] = tuple(
+            construct(Plugin, each, f"config.json: plugins[{number}]")
+            for number, each in enumerate(values.get("plugins") or ())
+        )
+        values["aims"] = {
+            part: construct(Aim, aim, f"config.json: aims.{part}")
+            for part, aim in (values.get("aims") or {}).items()
         }
-        try:
-            for name, read in readers.items():
-                if values.get(name) is not None:
-                    values[name] = read(values[name])
-            values["plugins"] = tuple(Plugin(**each) for each in values.get("plugins") or ())
-            aims = values.get("aims") or {}
-            values["aims"] = {part: Aim(**aim) for part, aim in aims.items()}
-            return cls(**values)
-        except TypeError as error:
-            raise InputError(f"config.json is not the record of a run: {error}") from error
+        return construct(cls, values, "config.json")
 
     def plugin_digests(self) -> list[tuple[str, str, str]]:
         """What a result depends on of the code that is not equida's own."""
