@@ -2,16 +2,21 @@
 
 import io
 import os
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from rich.table import Table
+from rich.text import Text
+from tests.small_data import write_blobs
 
+import equida
 from equida.cli import main
 from equida.errors import InputError, printable
-from equida.progress import emit, safe_console, say
+from equida.progress import Bar, emit, safe_console, say
 
 ESCAPES = "\x1b]0;owned\x07\x1b[31m"
 
@@ -41,6 +46,56 @@ def test_remarks_and_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert ":cat:" in seen  # a folder may be called so
     assert "\x1b" not in seen
     assert seen.count(r"\x1b]0;owned") == 2
+
+
+def test_text_objects_and_cells_of_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(title=Text(ESCAPES))
+    table.add_column(Text(ESCAPES))
+    table.add_row(Text(ESCAPES, style="bold"))
+    safe_console(width=200).print(Text.assemble("in ", (ESCAPES, "red")), table)
+    seen = capsys.readouterr().out
+    assert "\x1b" not in seen
+    assert seen.count(r"\x1b]0;owned") == 4
+
+
+def test_styles_still_reach_a_terminal() -> None:
+    stream = Terminal()
+    settings = {"file": stream, "color_system": "standard", "force_terminal": True}
+    safe_console(**settings).print(Text(ESCAPES, style="red"))
+    assert stream.getvalue().startswith("\x1b[31m\\x1b]0;owned")
+
+
+def test_a_bar_with_hostile_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Bar("terminal", f"[/bold]{ESCAPES}", 2) as bar:
+        bar.update(1, note="[/]")
+    assert "\x1b]0;owned" not in stream.getvalue()
+    assert "[/bold]" in stream.getvalue()
+
+
+def test_only_safe_consoles_are_made() -> None:
+    """A plain one of rich prints escape codes."""
+    package = Path(equida.__file__).parent
+    made = [
+        f"{file.relative_to(package)}:{number}"
+        for file in sorted(package.rglob("*.py"))
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if re.search(r"\bConsole\(", line)
+    ]
+    assert made == []
+
+
+def test_the_folder_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EQUIDA_CACHE", str(tmp_path / ESCAPES))
+    for arguments in (["cache"], ["cache", "--clear"]):
+        assert main(arguments) == 0
+        said = capfd.readouterr().out
+        assert "\x1b" not in said
+        assert r"\x1b[31m/features: 0.0 MB" in said
+        assert said.count("\n") == 1
 
 
 class Terminal(io.StringIO):
@@ -74,7 +129,11 @@ def hostile(tmp_path: Path) -> Path:
 def test_commands_on_hostile_names(
     hostile: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    weights = tmp_path / f"w{ESCAPES}.pth"
+    weights, runs = tmp_path / f"w{ESCAPES}.pth", tmp_path / f"runs{ESCAPES}"
+    toy = write_blobs(tmp_path / "toy.npz")
+    flags = ["--iterations", "2", "--batch-size", "8", "--evaluate-every", "2", "--quiet"]
+    pair = ["-s", f"{toy}:a", "-t", f"{toy}:b", "-o", str(runs / "run")]
+    assert main(["adapt", *pair, *flags]) == 0
     for arguments, code in (
         (["doctor", "--data", hostile], 1),
         (["adapt", "-s", hostile, "-t", hostile, "--out", tmp_path / "o"], 2),
@@ -83,6 +142,7 @@ def test_commands_on_hostile_names(
         (["features", hostile, "--weights", weights, "--out", tmp_path / "f.safetensors"], 2),
         (["report", hostile, "--out", tmp_path / "r.html"], 2),
         (["predict", hostile, hostile], 2),
+        (["paper", runs, "--out", tmp_path / "p"], 0),
     ):
         assert main([str(argument) for argument in arguments]) == code, arguments
         said = "".join(capfd.readouterr())

@@ -7,7 +7,7 @@ results only.
 import html
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from equida.errors import printable, printable_lines
@@ -56,11 +56,17 @@ def safe_console(**settings: Any) -> "Console":
         settings: those of `rich.console.Console`.
     """
     from rich.console import Console
+    from rich.segment import Segment
     from rich.text import Text
 
     class SafeConsole(Console):
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(safe_text(text), **options)
+
+        def render(self, *given: Any, **options: Any) -> Iterator[Segment]:
+            # Text objects and the cells of tables do not pass through `render_str`.
+            for text, style, control in super().render(*given, **options):
+                yield Segment(text if control else safe_text(text), style, control)
 
     return SafeConsole(emoji=False, **settings)
 
@@ -202,12 +208,13 @@ class _TerminalView:
 
         self.console = _console()
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=10),
             MofNCompleteColumn(),
             TimeRemainingColumn(compact=True),
             TextColumn(
                 "{task.fields[text]}",
+                markup=False,
                 table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
             ),
             console=self.console,
@@ -315,9 +322,7 @@ class RunProgress:
 
 
 def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(stderr=True, soft_wrap=True, emoji=False, markup=False, highlight=False)
+    return safe_console(stderr=True, soft_wrap=True, markup=False, highlight=False)
 
 
 def _print(console: "Console", text: str) -> None:

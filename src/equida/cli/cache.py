@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from equida.cli._print import print_lines
+
 
 @dataclass
 class Arguments:
@@ -22,7 +24,7 @@ def run(arguments: Arguments) -> int:
 
     store = FeatureStore.default()
     if arguments.clear:
-        print(f"{store.folder}: {store.clear() / 1e6:,.1f} MB removed")
+        print_lines(f"{store.folder}: {store.clear() / 1e6:,.1f} MB removed")
     else:
-        print(store.summary())
+        print_lines(store.summary())
     return 0

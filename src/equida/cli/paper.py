@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 
 from equida.cli._print import print_lines
 from equida.errors import InputError
@@ -38,6 +37,7 @@ def run(arguments: Arguments) -> int:
     from equida.files import json_has, refuse_to_replace
     from equida.paper.document import paper_json, paper_markdown, print_paper
     from equida.paper.study import paper_study
+    from equida.progress import safe_console
     from equida.runs.entry import check_selection
     from equida.runs.read import read_runs
     from equida.training.folder import RunFolder
@@ -52,7 +52,7 @@ def run(arguments: Arguments) -> int:
     runs = [run for root in arguments.runs for run in read_runs(root)]
     folder = RunFolder(arguments.out)
     images = image_folders(arguments.images)
-    with Console(stderr=True).status("reading runs") as status:
+    with safe_console(stderr=True).status("reading runs") as status:
         study = paper_study(
             runs,
             arguments.runs,
@@ -64,8 +64,8 @@ def run(arguments: Arguments) -> int:
         )
     folder.write_text("paper.md", paper_markdown(study))
     folder.write_text("paper.json", paper_json(study))
-    console = Console()
-    print_paper(study, console if console.is_terminal else Console(width=160))
+    console = safe_console()
+    print_paper(study, console if console.is_terminal else safe_console(width=160))
     figures = [file for item in study.items for file in item.figures]
     files = ", ".join(["paper.md", "paper.json", *figures])
     print_lines(f"written to {arguments.out}{os.sep}: {files}")

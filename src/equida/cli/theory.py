@@ -5,8 +5,6 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from equida.cli._print import print_lines
 from equida.errors import InputError
 from equida.files import json_has, refuse_to_replace, write_errors
@@ -15,7 +13,7 @@ from equida.paper.theory.checks import QUICK, Budget, Context
 from equida.paper.theory.figures import draw_surfaces, draw_times
 from equida.paper.theory.study import RECORD, SECTIONS, TheoryStudy, run_theory, write_record
 from equida.paper.theory.terminal import print_theory
-from equida.progress import Bar, display_mode
+from equida.progress import Bar, display_mode, safe_console
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def run(arguments: Arguments) -> int:
         bar.update(note="figures")
         study = replace(study, figures=_draw(study, folder))
     write_record(study, folder / RECORD)
-    print_theory(study, Console())
+    print_theory(study, safe_console())
     print_lines(f"Written to {folder}{os.sep}: {', '.join([*study.figures, RECORD])}")
     return 0 if study.as_documented else 1
 

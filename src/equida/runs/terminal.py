@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equida.errors import printable
+from equida.progress import safe_console
 from equida.runs.formats import MISSING, beside, ours
 
 if TYPE_CHECKING:
@@ -93,12 +94,12 @@ def print_table(table: "ResultTable", console: Console) -> None:
     """Print the table; into a file or a pipe without wrapping."""
     width = console.width if console.is_terminal else PLAIN_WIDTH
     if not console.is_terminal:
-        console = Console(file=console.file, width=width)
+        console = safe_console(file=console.file, width=width)
     console.print(rich_table(table, width))
 
 
 def as_text(table: "ResultTable") -> str:
     """The table as plain text."""
     file = io.StringIO()
-    print_table(table, Console(file=file, width=PLAIN_WIDTH))
+    print_table(table, safe_console(file=file, width=PLAIN_WIDTH))
     return file.getvalue()
