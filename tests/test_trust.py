@@ -139,6 +139,19 @@ def test_a_strangers_method_is_not_imported(
     assert not place.marker.exists()
 
 
+def test_a_data_set_is_never_code(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is known by name, and no flag makes code of a name with a colon."""
+    task = json.loads(Path("images/config.json").read_text())["task"]
+    run = str(place.edit("features", task=task | {"benchmark": "stranger:net"}, backbone="none"))
+    for argv in (["rerun", run, "--quiet", "--trust"], ["bench", "stranger:net", "--out", "grid"]):
+        assert main(argv) == 2
+        said = capsys.readouterr().err.strip().splitlines()[-1]
+        assert "data set 'stranger:net' does not exist" in said
+        assert "trust" not in said
+        assert "module" not in said
+    assert not place.marker.exists()
+
+
 @pytest.mark.parametrize("backbone", ["net.pt2", "net.pt", "hf-hub:a/b", "local-dir:x", "../x"])
 def test_only_known_networks_may_be_named_by_a_file(place: Place, backbone: str) -> None:
     class Bomb:

@@ -14,12 +14,15 @@ class Registry(Generic[T]):
     """A dictionary by name whose failed look-up says what was meant.
 
     Names that installed plug-ins offer are known too; a plug-in is imported when its name is looked
-    up. So is `package.module:attribute`, where a flag or an argument has named it.
+    up. Unless `code` is False, so is `package.module:attribute`, where a flag or an argument has
+    named it.
 
     Args:
         kind: what messages call an entry.
         group: the entry points of plug-ins; "": there are none.
         adopt: makes an entry of the object that a plug-in offers under a name.
+        code: whether `package.module:attribute` is taken.
+        also: what else may be given, for the message of a failed look-up.
 
     >>> methods = Registry[int]("method")
     >>> methods.add("nsm", 1)
@@ -30,11 +33,19 @@ class Registry(Generic[T]):
     """
 
     def __init__(
-        self, kind: str, group: str = "", adopt: Callable[[str, Any], T] | None = None
+        self,
+        kind: str,
+        group: str = "",
+        adopt: Callable[[str, Any], T] | None = None,
+        *,
+        code: bool = True,
+        also: str = "package.module:Class, code of your own",
     ) -> None:
         self.kind = kind
         self.group = group
         self._adopt = adopt
+        self._code = code
+        self._also = also
         self._entries: dict[str, T] = {}
         self._given: dict[str, Any] = {}
 
@@ -51,7 +62,7 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         if name in self._entries:
             return self._entries[name]
-        if self._adopt is not None and ":" in name:
+        if self._adopt is not None and self._code and ":" in name:
             plugins.require_permission(self.kind, name)
             if name in self._given:
                 return self._adopt(name, self._given[name])
@@ -61,8 +72,10 @@ class Registry(Generic[T]):
             return self._entries.setdefault(name, entry)
         close = difflib.get_close_matches(name.lower(), list(self), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
-        own = " (or package.module:Class, code of your own)" if self._adopt is not None else ""
-        raise InputError(f"{self.kind} {name!r} does not exist{hint} Known: {', '.join(self)}{own}")
+        also = f" (or {self._also})" if self._adopt is not None else ""
+        raise InputError(
+            f"{self.kind} {name!r} does not exist{hint} Known: {', '.join(self)}{also}"
+        )
 
     def get(self, name: str | None) -> T | None:
         """The entry called `name`; None where there is none, or where it cannot be had here."""

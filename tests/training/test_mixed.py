@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 import equida
 from equida.errors import InputError
@@ -65,6 +67,31 @@ def test_what_a_file_names_is_not_run_and_must_be_the_same(folders: Path) -> Non
     asked: dict[str, Any] = {"recipe_params": TINY, "out": str(folders / "run")}
     with pytest.raises(InputError, match="give --backbone mixed_net:net yourself"):
         make_plan(AdaptRequest(str(file), "drawings", **asked))
+    with pytest.raises(InputError, match="nowhere does not exist; "):
+        make_plan(AdaptRequest("nowhere", str(file), **asked))
     np.savez(folders / "rows.npz", X=np.eye(8), y=np.arange(8) % 2)
     with pytest.raises(InputError, match="does not say which network computed its features"):
         make_plan(AdaptRequest("photos", str(folders / "rows.npz"), **asked))
+
+
+@pytest.mark.parametrize("given", [None, "resnet50", "resnet50.tv_in1k"])
+def test_a_known_network_whose_name_has_a_dot_is_no_code(
+    folders: Path, given: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--backbone resnet50` is recorded as resnet50.tv_in1k, which looks like a file."""
+    made = folders / "photos.safetensors"
+    equida.extract_features("photos", backbone="mixed_net:net", out=made)
+    with safe_open(made, "pt") as stored:
+        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        header = stored.metadata()["equida"].replace("mixed_net:net", "resnet50.tv_in1k")
+    save_file(tensors, made, metadata={"equida": header})
+    asked: list[str] = []
+
+    def extractor(name: str, *_: object) -> None:
+        asked.append(name)
+        raise InputError("far enough")
+
+    monkeypatch.setattr("equida.training.task_features.FeatureExtractor", extractor)
+    with pytest.raises(InputError, match="far enough"):
+        make_plan(AdaptRequest(str(made), "drawings", backbone=given, recipe_params=TINY))
+    assert asked == ["resnet50.tv_in1k"]

@@ -2,11 +2,11 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from equida import plugins
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache import FeatureStore
 from equida.data.feature_file import SUFFIXES, FeatureOrigin, feature_origin
@@ -48,12 +48,13 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     stored = "source" if rows["source"] else "target"
     file, path = split_path(os.path.abspath(str(pair[stored])))[0], str(pair[images])
     origin = feature_origin(existing(file))
+    existing(split_path(os.path.abspath(path))[0])
     if origin is None:
         raise InputError(
             f"{file} does not say which network computed its features, so that those of {path}"
             " cannot be computed likewise; make both with: equida features DIR --out FILE"
         )
-    if re.search(r":|\.\w+$", origin.backbone) and request.backbone != origin.backbone:
+    if plugins.is_code(origin.backbone) and request.backbone != origin.backbone:
         # What a file names is data: code and files are used only where the user names them too.
         raise InputError(
             f"{file} holds features of {origin.backbone}; to compute those of {path} with it, give"
