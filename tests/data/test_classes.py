@@ -1,11 +1,15 @@
 """Class names that are nearly the same are refused, whatever way the data come in."""
 
+import json
+import re
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.strategies import text
 from safetensors.numpy import save_file
 
 from equida import EquidaClassifier, adapt
@@ -23,73 +27,73 @@ from equida.errors import InputError
 from equida.training.plan import make_plan
 from equida.training.request import AdaptRequest, Remarks
 
-TWINS = ["Mug", "pen", "mug"]
+
+def _arrays(folder: Path, twins: list[str]) -> object:
+    return array_domain(np.zeros((3, 2)), [0, 1, 2], classes=twins, name="shop")
 
 
-def _arrays(folder: Path) -> object:
-    return array_domain(np.zeros((3, 2)), [0, 1, 2], classes=TWINS, name="shop")
+def _named_arrays(folder: Path, twins: list[str]) -> object:
+    return array_domain(np.zeros((3, 2)), twins, name="shop")
 
 
-def _named_arrays(folder: Path) -> object:
-    return array_domain(np.zeros((3, 2)), TWINS, name="shop")
+def _unlabelled_arrays(folder: Path, twins: list[str]) -> object:
+    return array_domain(np.zeros((3, 2)), classes=twins, name="shop")
 
 
-def _unlabelled_arrays(folder: Path) -> object:
-    return array_domain(np.zeros((3, 2)), classes=TWINS, name="shop")
-
-
-def _npz(folder: Path) -> object:
-    np.savez(folder / "f.npz", X=np.zeros((3, 2)), y=np.arange(3), classes=np.array(TWINS))
+def _npz(folder: Path, twins: list[str]) -> object:
+    np.savez(folder / "f.npz", X=np.zeros((3, 2)), y=np.arange(3), classes=np.array(twins))
     return feature_domain(folder / "f.npz")
 
 
-def _benchmark_npz(folder: Path) -> object:
-    np.savez(folder / "f.npz", A_x=np.zeros((3, 2)), A_y=np.arange(3), classes=np.array(TWINS))
+def _benchmark_npz(folder: Path, twins: list[str]) -> object:
+    np.savez(folder / "f.npz", A_x=np.zeros((3, 2)), A_y=np.arange(3), classes=np.array(twins))
     return load_domain("office31", "A", folder / "f.npz")
 
 
-def _safetensors(folder: Path) -> object:
+def _safetensors(folder: Path, twins: list[str]) -> object:
     arrays = {"features": np.zeros((3, 2)), "labels": np.arange(3)}
-    metadata = {"equida": '{"classes": ["Mug", "pen", "mug"]}'}
+    metadata = {"equida": json.dumps({"classes": twins})}
     save_file(arrays, folder / "f.safetensors", metadata=metadata)
     return feature_domain(folder / "f.safetensors")
 
 
-def _files(folder: Path) -> Path:
-    for name in TWINS:
+def _files(folder: Path, twins: list[str]) -> Path:
+    for name in twins:
         (folder / name).mkdir()
         (folder / name / "1.jpg").touch()
     return folder
 
 
-def _list(folder: Path) -> object:
-    _files(folder)
-    (folder / "l.txt").write_text("Mug/1.jpg 0\npen/1.jpg 1\nmug/1.jpg 2\n")
+def _list(folder: Path, twins: list[str]) -> object:
+    _files(folder, twins)
+    lines = [f"{name}/1.jpg {number}\n" for number, name in enumerate(twins)]
+    (folder / "l.txt").write_text("".join(lines))
     return image_list(folder / "l.txt")
 
 
-def _list_with_classes(folder: Path) -> object:
-    _files(folder)
-    (folder / "l.txt").write_text("Mug/1.jpg 0\npen/1.jpg 1\nmug/1.jpg 0\n")
+def _list_with_classes(folder: Path, twins: list[str]) -> object:
+    _files(folder, twins)
+    lines = [f"{name}/1.jpg {number % 2}\n" for number, name in enumerate(twins)]
+    (folder / "l.txt").write_text("".join(lines))
     return image_list(folder / "l.txt", classes=["mug", "pen"])
 
 
-def _labels_and_classes(folder: Path) -> object:
-    return array_domain(np.zeros((3, 2)), TWINS, classes=["mug", "pen"], name="shop")
+def _labels_and_classes(folder: Path, twins: list[str]) -> object:
+    return array_domain(np.zeros((3, 2)), twins, classes=["mug", "pen"], name="shop")
 
 
-def _estimator(folder: Path) -> object:
+def _estimator(folder: Path, twins: list[str]) -> object:
     rows = np.arange(12.0).reshape(6, 2)
-    return EquidaClassifier(iterations=1).fit(rows, TWINS * 2, X_target=rows)
+    return EquidaClassifier(iterations=1).fit(rows, twins * 2, X_target=rows)
 
 
-def _front_door(folder: Path) -> object:
+def _front_door(folder: Path, twins: list[str]) -> object:
     rows = np.arange(12.0).reshape(6, 2)
-    return adapt((rows, TWINS * 2), rows, out=folder / "run")
+    return adapt((rows, twins * 2), rows, out=folder / "run")
 
 
-def _domain_made_by_hand(folder: Path) -> object:
-    source = ArrayDomain(np.zeros((3, 2)), name="shop", classes=TWINS, labels=[0, 1, 2])
+def _domain_made_by_hand(folder: Path, twins: list[str]) -> object:
+    source = ArrayDomain(np.zeros((3, 2)), name="shop", classes=twins, labels=[0, 1, 2])
     return make_task(source, array_domain(np.zeros((1, 2)), name="desk"))
 
 
@@ -98,15 +102,24 @@ def _domain_made_by_hand(folder: Path) -> object:
     [
         _arrays, _named_arrays, _unlabelled_arrays, _npz, _benchmark_npz, _safetensors, _list,
         _list_with_classes, _labels_and_classes, _estimator, _front_door,
-        lambda folder: image_folder(_files(folder)), _domain_made_by_hand,
+        lambda folder, twins: image_folder(_files(folder, twins)), _domain_made_by_hand,
     ],
 )  # fmt: skip
-def test_every_way_in_refuses_classes_that_differ_only_in_case(
-    way_in: Callable[[Path], object], tmp_path: Path
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        ("Mug", "mug", "case"),
+        ("mug", "\uff4d\uff55\uff47", "characters that look the same or cannot be seen"),
+        ("mug", "m\u200bug", "characters that look the same or cannot be seen"),
+        ("mug", "mug ", "white space at their ends"),
+    ],
+)
+def test_every_way_in_refuses_classes_that_are_nearly_the_same(
+    way_in: Callable[[Path, list[str]], object], tmp_path: Path, first: str, second: str, what: str
 ) -> None:
-    said = "classes 'Mug' and 'mug' differ only in case; merge or rename one"
-    with pytest.raises(InputError, match=said):
-        way_in(tmp_path)
+    said = f"classes {first!r} and {second!r} differ only in {what}; merge or rename one"
+    with pytest.raises(InputError, match=re.escape(said)):
+        way_in(tmp_path, [first, "pen", second])
 
 
 def test_names_that_only_look_different_to_a_machine() -> None:
@@ -121,6 +134,25 @@ def test_names_that_only_look_different_to_a_machine() -> None:
 def test_a_case_that_changes_the_length_of_a_name() -> None:
     assert class_key("STRASSE") == class_key("stra\u00dfe")
     assert class_key("\u01f0") == class_key("J\u030c")
+
+
+def test_characters_that_nobody_sees_make_no_class() -> None:
+    for name in ("\u200b", " \u2060 ", "\u3000"):
+        with pytest.raises(InputError, match="has no visible name"):
+            check_class_names([name], "photos")
+    # A joiner is part of how some words are written: the name keeps it, the comparison does not.
+    joined = "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    domain = array_domain(np.zeros((2, 2)), [joined, "b"], name="shop")
+    assert joined in domain.classes
+    assert match_classes([joined.replace("\u200c", "")], domain.classes, "desk") == [
+        domain.classes.index(joined)
+    ]
+
+
+@given(text())
+def test_a_key_is_its_own_key(name: str) -> None:
+    assert class_key(class_key(name)) == class_key(name)
+    assert class_key(name) == class_key(f" {unicodedata.normalize('NFD', name)}\u200d")
 
 
 def test_spellings_that_differ_between_source_and_target_are_said(tmp_path: Path) -> None:

@@ -13,19 +13,26 @@ def composed(name: str) -> str:
 
 
 def class_key(name: str) -> str:
-    """What two spellings of one class name share: case and the storage of accents do not matter.
+    """What two spellings of one class name share.
 
-    >>> class_key("Mug") == class_key("mug")
+    Case, the storage of accents, forms of a letter (full width, ligatures), characters that cannot
+    be seen (joiners, marks of direction) and white space at the ends do not matter. Some scripts
+    need joiners to be written well, so that names themselves stay as they are.
+
+    >>> class_key("Mug") == class_key("mug") == class_key(" \uff4d\uff55\uff47\u200b")
     True
     """
-    return composed(composed(name).casefold())
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    seen = "".join(letter for letter in folded if unicodedata.category(letter) != "Cf")
+    # Letters can be composed anew once nothing stands between them, and then have a case again.
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).strip()
 
 
 def check_class_names(names: Sequence[str], origin: str) -> None:
     """Refuse a class list in which two classes have the same name, or nearly the same.
 
-    Domains are matched by class name without regard to case, so that such classes would be mixed
-    up. Names without a visible character, and those with control characters, are refused too.
+    Domains are matched by class name as `class_key` compares them, so that such classes would be
+    mixed up. Names without a visible character, and those with control characters, are refused too.
 
     Args:
         names: the class list.
@@ -38,7 +45,7 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
     seen: dict[str, str] = {}
     for name in names:
         key = class_key(name)
-        if not name.strip() or any(unicodedata.category(letter) == "Cc" for letter in name):
+        if not key or any(unicodedata.category(letter) == "Cc" for letter in name):
             raise InputError(
                 f"{origin}: class {name!r} has no visible name, or control characters in it; rename"
                 " it"
@@ -48,16 +55,25 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
         elif seen[key] == name:
             raise InputError(f"{origin}: class {name!r} is listed twice; merge or rename one")
         else:
-            same_case = seen[key].casefold() != name.casefold()
-            what = "how their accents are stored" if same_case else "case"
             raise InputError(
-                f"{origin}: classes {seen[key]!r} and {name!r} differ only in {what}; merge or"
-                " rename one"
+                f"{origin}: classes {seen[key]!r} and {name!r} differ only in"
+                f" {_difference(seen[key], name)}; merge or rename one"
             )
 
 
+def _difference(one: str, other: str) -> str:
+    """What two names with one key differ in, in words."""
+    if one.casefold() == other.casefold():
+        return "case"
+    if composed(one).casefold() == composed(other).casefold():
+        return "how their accents are stored"
+    if one.strip().casefold() == other.strip().casefold():
+        return "white space at their ends"
+    return "characters that look the same or cannot be seen"
+
+
 def match_classes(found: Sequence[str], classes: Sequence[str], origin: str) -> list[int]:
-    """The index in `classes` of each name in `found`, compared without regard to case.
+    """The index in `classes` of each name in `found`, compared as `class_key` does.
 
     Args:
         found: class names, each once.

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from equida.data.benchmarks import Benchmark, BenchmarkDomain
+from equida.data.classes import class_key
 from equida.data.shares import Role
 from equida.data.walk import FolderTree
 from equida.errors import InputError
@@ -13,7 +14,7 @@ _DEPTH = 3
 
 def find_folder(chosen: Benchmark, domain: BenchmarkDomain, base: FolderTree) -> FolderTree | None:
     """The folder whose folders are the domain's classes, at most a few levels below `base`."""
-    known = {name.casefold() for name in chosen.classes}
+    known = set(map(class_key, chosen.classes))
     for folder in _below(base, _DEPTH, known):
         if domain.goes_by(folder.path.absolute().name):
             best = max(_below(folder, 1, known), key=lambda inner: _class_folders(inner, known))
@@ -94,4 +95,4 @@ def _folders(folder: FolderTree, classes: set[str]) -> list[FolderTree]:
 
 
 def _class_folders(folder: FolderTree, classes: set[str]) -> int:
-    return sum(name.casefold() in classes for name in folder.folders) if folder.listable else 0
+    return sum(class_key(name) in classes for name in folder.folders) if folder.listable else 0
