@@ -14,6 +14,7 @@ from PIL import Image
 from safetensors import safe_open
 from sklearn.linear_model import LogisticRegression
 
+import equida
 from equida.cli import main
 from equida.data.domain import ImageDomain
 from equida.errors import InputError
@@ -264,3 +265,19 @@ def test_features_of_one_domain_classify_another(office31: Path, tmp_path: Path)
     classifier = LogisticRegression(C=10, max_iter=1000)
     classifier.fit(rows[owners == 0], labels[owners == 0])
     assert classifier.score(rows[owners == 1], labels[owners == 1]) >= 0.96
+
+
+@pytest.mark.parametrize("out", ["f.npz", "photos", "notes.safetensors"])
+def test_a_wrong_name_is_refused_before_images_are_listed_or_a_network_is_loaded(
+    workplace: Path, out: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: object, **named: object) -> None:
+        raise AssertionError("too early")
+
+    (workplace / "notes.safetensors").write_text("mine")
+    monkeypatch.setattr(extractor, "load_backbone", refuse)
+    with pytest.raises(InputError):
+        equida.extract_features("photos", backbone="cli_network:make", out=out)
+    monkeypatch.setattr(extractor, "image_domains", refuse)
+    assert main([*CALL, "--out", out]) == 2
+    assert out in capsys.readouterr().err

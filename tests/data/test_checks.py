@@ -12,7 +12,7 @@ from equida.data import (
     drop_unreadable,
     image_folder,
 )
-from equida.data.checks import without_unreadable
+from equida.data.checks import check_finite, without_unreadable
 from equida.errors import InputError
 
 
@@ -78,3 +78,17 @@ def test_rows_with_values_that_are_not_finite() -> None:
     bad = check_readable(domain, deep=True)
     assert [row for row, _ in bad] == ["row 3", "row 590"]
     assert len(drop_unreadable(domain, bad)) == 598
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (4, 1, 6), (4, 3, 6), (4, 1, 2, 3)])
+def test_values_that_do_not_fit_into_float32_are_told_from_infinite_ones(
+    shape: tuple[int, ...],
+) -> None:
+    for value, said in (
+        (1e300, "column 4 that is too large for float32, 1e[+]300; scale the features down"),
+        (-np.inf, "column 4 that is not finite; compute it again, or remove it"),
+    ):
+        values = np.zeros(shape)
+        values[2].reshape(-1)[-2] = value
+        with pytest.raises(InputError, match=f"desk: row 2 has a value in {said}"):
+            check_finite(array_domain(values, name="desk"))

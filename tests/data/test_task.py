@@ -120,3 +120,10 @@ def test_classes_without_a_sample_in_the_source() -> None:
     source = array_domain(np.zeros((2, 2)), [0, 2], classes=["ant", "bee", "cow"], name="A")
     task = make_task(source, array_domain(np.zeros((1, 2)), ["bee"], name="W"))
     assert task.absent_classes() == ["bee"]
+
+
+def test_a_domain_that_is_called_by_its_role_is_named_once() -> None:
+    rows = np.zeros((2, 2))
+    for name, said in (("source", "^source has one class"), ("shop", "^source shop has one class")):
+        with pytest.raises(InputError, match=said):
+            make_task(array_domain(rows, [0, 0], name=name), array_domain(rows, name="target"))

@@ -118,3 +118,10 @@ def test_misspelt_methods_and_tasks_are_refused() -> None:
         chosen_methods("nms")
     with pytest.raises(InputError, match="no task 'A2A'"):
         chosen_tasks("A2A", "office31")
+
+
+def test_a_list_of_no_tasks_is_not_all_of_them() -> None:
+    assert chosen_tasks("", "digits") == chosen_tasks([], "digits") == ("M2U", "U2M")
+    for given in (",", " ", [""], [" "]):
+        with pytest.raises(InputError, match="which names none; expected some of"):
+            chosen_tasks(given, "digits")

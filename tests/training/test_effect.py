@@ -29,6 +29,7 @@ def settings(tmp_path: Path) -> dict[str, Any]:
         "--freeze": {"recipe_params": {"freeze": "all"}},
         "--workers": {"recipe_params": {"workers": 2}},
         "--channels-last": {"recipe_params": {"channels_last": True}},
+        "--no-cache": {"cache": False},
     }
 
 
@@ -61,7 +62,7 @@ def load_classes() -> tuple[str, ...]:
 
 
 REFUSED = ["--weights", "--features", "--backbone", "--ten-crop", "--freeze"]
-SAID = ["--workers", "--channels-last"]
+SAID = ["--workers", "--channels-last", "--no-cache"]
 
 
 @pytest.mark.parametrize("way_in", [_in_memory, _feature_file, _bench])
@@ -80,6 +81,24 @@ def test_settings_of_images_on_rows_of_features(
         assert said[0].startswith(f"{flag} has no effect")
     way_in(tmp_path, said.append, {"recipe_params": {"ten_crop": False, "workers": 0}})
     assert len(said) == (flag in SAID)
+
+
+def test_trust_in_no_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--trust has no effect without --from RUN"):
+        _in_memory(tmp_path, print, {"trust": True})
+
+
+def test_rows_that_are_not_finite_are_what_skipping_leaves_out(tmp_path: Path) -> None:
+    """So that --skip-unreadable does have an effect on rows."""
+    rows, said = ROWS.copy(), list[str]()
+    rows[3, 2], rows[5, 1] = np.nan, 1e300
+    shop, desk = array_domain(ROWS, LABELS, name="shop"), array_domain(rows, LABELS, name="desk")
+    request = AdaptRequest(shop, desk, out=str(tmp_path / "run"), skip_unreadable=True)
+    assert len(make_plan(request, Remarks(said.append)).task.target) == 78
+    assert said == [
+        "left out: row 3: holds values that are not finite",
+        "left out: row 5: holds values that are too large for float32",
+    ]
 
 
 def test_a_sweep_over_what_has_no_effect(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
+from torch import Tensor
 
 from equida.data.domain import ArrayDomain, Domain, DomainT, ImageDomain
 from equida.data.images import check_image
 from equida.data.read_ahead import AtWork, read_ahead
+from equida.data.rows import take_rows
 from equida.errors import InputError
 
 Unreadable = list[tuple[str, str]]
@@ -89,10 +91,23 @@ def check_finite(domain: ArrayDomain) -> None:
             finite = domain.rows(rows, view).flatten(1).isfinite()
             if not bool(finite.all()):
                 row, column = (~finite).nonzero()[0].tolist()
+                index = int(rows[row])
                 raise InputError(
-                    f"{domain.name}: {domain.identity(int(rows[row]))} has a value in column"
-                    f" {column} that is not finite; compute it again, or remove it"
+                    f"{domain.name}: {domain.identity(index)} has a value in column {column} that"
+                    f" {_complaint(_given(domain, index, view)[column])}"
                 )
+
+
+def _given(domain: ArrayDomain, index: int, view: int = 0) -> Tensor:
+    """One view of a row before it becomes float32, as one dimension."""
+    values = take_rows(domain.values, np.array([index]))[0]
+    return (values[view] if len(domain.values.shape) == 3 else values).flatten()
+
+
+def _complaint(value: Tensor) -> str:
+    if bool(value.isfinite()):
+        return f"is too large for float32, {float(value):.3g}; scale the features down"
+    return "is not finite; compute it again, or remove it"
 
 
 def _checked(
@@ -123,4 +138,6 @@ def _checked(
 def _not_finite(domain: ArrayDomain, chunk: range) -> list[tuple[int, str]]:
     rows = domain.rows(np.asarray(chunk)).flatten(1)
     wrong = (~rows.isfinite().all(1)).nonzero().flatten().tolist()
-    return [(chunk[row], "holds values that are not finite") for row in wrong]
+    whole = {row: bool(_given(domain, chunk[row]).isfinite().all()) for row in wrong}
+    reasons = {False: "values that are not finite", True: "values that are too large for float32"}
+    return [(chunk[row], f"holds {reasons[whole[row]]}") for row in wrong]

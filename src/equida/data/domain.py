@@ -45,6 +45,14 @@ class Domain(abc.ABC):
         self.classes = tuple(classes)
         self.labels = None if labels is None else _indices(labels, self.name)
 
+    def named_as(self, role: str) -> str:
+        """The role and the name, for messages; data in memory may be called by their role alone.
+
+        >>> [ArrayDomain(np.eye(2), name=name).named_as("source") for name in ("shop", "source")]
+        ['source shop', 'source']
+        """
+        return role if self.name == role else f"{role} {self.name}"
+
     @abc.abstractmethod
     def __len__(self) -> int: ...
 

@@ -112,8 +112,8 @@ def subsampled(domain: DomainT, text: str, role: Role, like: Domain | None = Non
     flag = f"--{role}-shares"
     if domain.labels is None:
         raise InputError(
-            f"{flag} {protocol_title(text)} needs labels to choose samples by, but {role}"
-            f" {domain.name} has none; leave it out"
+            f"{flag} {protocol_title(text)} needs labels to choose samples by, but"
+            f" {domain.named_as(role)} has none; leave it out"
         )
     # Not the domain's place, which may change: its name.
     drawn = domain if like is None else like

@@ -351,8 +351,8 @@ def _refuse_mostly_absent(source: Domain) -> None:
     present, every = int((source.class_counts() > 0).sum()), len(source.classes)
     if source.labels is not None and every - present > every // 2:
         raise InputError(
-            f"source {source.name} has samples of {present} of its {every} classes; number or name"
-            " only classes that it has"
+            f"{source.named_as('source')} has samples of {present} of its {every} classes; number"
+            " or name only classes that it has"
         )
 
 

@@ -86,11 +86,12 @@ def make_task(
     """
     if source.labels is None:
         raise InputError(
-            f"source {source.name} is unlabelled; expected class folders or labels to learn from"
+            f"{source.named_as('source')} is unlabelled; expected class folders or labels to"
+            " learn from"
         )
     if len(source.classes) < 2:
         found = f"one class, {source.classes[0]!r}" if source.classes else "no class names"
-        raise InputError(f"source {source.name} has {found}; expected at least two classes")
+        raise InputError(f"{source.named_as('source')} has {found}; expected at least two classes")
     targets = [target] if test is None else [target, test]
     for domain in (source, *targets):
         check_class_names(domain.classes, domain.name)
@@ -99,8 +100,9 @@ def make_task(
             raise InputError(f"{domain.name} has no samples; expected at least one")
         if _sample_shape(source) != _sample_shape(domain):
             raise InputError(
-                f"source {source.name} holds {_sample_shape(source)} and target {domain.name}"
-                f" {_sample_shape(domain)}; expected samples of one kind and size"
+                f"{source.named_as('source')} holds {_sample_shape(source)} and"
+                f" {domain.named_as('target')} {_sample_shape(domain)}; expected samples of one"
+                " kind and size"
             )
     classes = _task_classes(source, targets, class_rule)
     kept = [of_classes(domain, classes) for domain in (source, *targets)]
@@ -157,14 +159,14 @@ def _left_out(
         gone = [name for name in present_classes(before) if class_key(name) not in known]
         named = ", ".join(map(repr, gone[:3])) + (", ..." if len(gone) > 3 else "")
         parts.append(
-            f"{len(before) - len(after):,} of {len(before):,} samples of {role} {before.name}, of"
-            f" {len(gone)} classes that are not used ({named})"
+            f"{len(before) - len(after):,} of {len(before):,} samples of {before.named_as(role)},"
+            f" of {len(gone)} classes that are not used ({named})"
         )
     every, present = given[0].classes, set(map(class_key, present_classes(given[0])))
     if rule == "shared" and given[1].labels is not None and len(present) < len(every):
         empty = next(name for name in every if class_key(name) not in present)
         parts.append(
-            f"source {given[0].name} has no sample of {len(every) - len(present)} of its"
+            f"{given[0].named_as('source')} has no sample of {len(every) - len(present)} of its"
             f" {len(every)} classes, such as {empty!r}"
         )
     if not parts:
@@ -211,7 +213,8 @@ def _too_few_shared(target: Domain, source: Domain, shared: Sequence[str]) -> st
     elif shared:
         hint = "expected at least two, or --classes source to keep the source's"
     return (
-        f"target {target.name} has {len(found)} classes ({named}), and {len(shared)} of them are"
-        f" classes of source {source.name}; {hint} (the source has {len(source.classes)}, such as"
+        f"{target.named_as('target')} has {len(found)} classes ({named}), and {len(shared)} of them"
+        f" are classes of {source.named_as('source')}; {hint} (the source has"
+        f" {len(source.classes)}, such as"
         f" {source.classes[0]!r})"
     )

@@ -248,10 +248,16 @@ def chosen_methods(given: str | Sequence[str | type[Method]]) -> tuple[str, ...]
 def chosen_tasks(given: str | Sequence[str], name: str | Benchmark) -> tuple[str, ...]:
     """The tasks of a data set that are named, all of them without a name; in its order."""
     chosen = find_data_set(name)
-    words = [word for word in (given.split(",") if isinstance(given, str) else given) if word]
-    if not words:
+    if not given:
         return chosen.tasks
-    pairs = [chosen.task(word.strip()) for word in words]
+    words = given.split(",") if isinstance(given, str) else given
+    named = [word.strip() for word in words if word.strip()]
+    if not named:
+        raise InputError(
+            f"--tasks is {given!r}, which names none; expected some of {', '.join(chosen.tasks)},"
+            " or leave it out for all of them"
+        )
+    pairs = [chosen.task(word) for word in named]
     wanted = {f"{source.key}2{target.key}" for source, target in pairs}
     return tuple(task for task in chosen.tasks if task in wanted)
 

@@ -306,6 +306,7 @@ def _network(
         origin=origin,
         recipe_params={**request.recipe_params, **varied},
         on_features=request.features and not rows,
+        cache=request.cache,
         say=remarks.say,
     )
     if rows:

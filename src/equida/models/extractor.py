@@ -33,6 +33,7 @@ from equida.data.feature_cache import (
     FeatureStore,
     Meter,
     ShardRunner,
+    check_feature_file,
     write_features,
 )
 from equida.data.feature_file import FeatureOrigin, feature_origin
@@ -133,6 +134,7 @@ class FeatureExtractor:
             store: where features of other calls are, and these will be; None: nowhere.
             shards: computes in other processes (`models.shards`); None: in this one.
         """
+        check_feature_file(out)  # the settings below load the network, which takes seconds
         engine_here(options.engine, self.name)
         return write_features(
             out,

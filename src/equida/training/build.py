@@ -238,7 +238,9 @@ def split(source: Domain, config: RunConfig) -> tuple[Domain, Domain]:
     """
     labels = source.labels
     if labels is None:
-        raise InputError(f"source {source.name} has no labels; expected class folders or labels")
+        raise InputError(
+            f"{source.named_as('source')} has no labels; expected class folders or labels"
+        )
     share = config.recipe.holdout
     if not share:
         return source, source.select(np.arange(0, len(source), -(-len(source) // SOURCE_SAMPLES)))

@@ -18,6 +18,7 @@ def check_effect(
     origin: FeatureOrigin | None,
     recipe_params: Mapping[str, Any],
     on_features: bool = False,
+    cache: bool = True,
     say: Callable[[str], None],
 ) -> None:
     """Refuse settings for images that would have no effect on these data.
@@ -32,12 +33,15 @@ def check_effect(
         origin: the network that computed the rows, where that is known.
         recipe_params: the fields of the recipe that the user has set.
         on_features: whether the run is on features that are computed from these data.
+        cache: whether the store of features may be used.
         say: called with a remark.
 
     Raises:
         InputError: one of them would change nothing.
     """
     shape = (0,) if on_features else row_shape(task.target)
+    if not (cache or on_features):
+        say(f"--no-cache has no effect: no features are computed of the data of {task.name}")
     if shape is None:
         return
     held = "features that are computed once" if on_features else "rows, not image files"

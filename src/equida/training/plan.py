@@ -98,6 +98,10 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         InputError: the request cannot be done; everything that can be known beforehand is checked.
     """
     remarks = remarks or Remarks()
+    if request.trust and not request.from_run:
+        raise InputError(
+            "--trust has no effect without --from RUN, whose record would be trusted; leave it out"
+        )
     named = backbone_name(request.backbone) if request.backbone else None
     method = method_name(request.method)
     request = dataclasses.replace(request, method=method, backbone=named)
@@ -127,6 +131,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         origin=origin,
         recipe_params=request.recipe_params,
         on_features=on_features,
+        cache=request.cache,
         say=remarks.say,
     )
     if previous and request.weights and not on_features:

@@ -221,15 +221,17 @@ def open_request(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks)
     if task.respelled:
         name, other = task.respelled[0]
         remarks.say(
-            f"target {task.target.name} spells {len(task.respelled)} class names differently from"
-            f" the source, such as {name!r} for {other!r}; they are treated as the same classes"
+            f"{task.target.named_as('target')} spells {len(task.respelled)} class names differently"
+            f" from the source, such as {name!r} for {other!r}; they are treated as the same"
+            " classes"
         )
     if task.left_out:
         remarks.say(task.left_out)
     if not request.from_run and (absent := task.absent_classes()):
         remarks.say(
-            f"source {task.source.name} has no sample of {len(absent)} of its {len(task.classes)}"
-            f" classes, such as {absent[0]!r}; target samples may still be predicted as these"
+            f"{task.source.named_as('source')} has no sample of {len(absent)} of its"
+            f" {len(task.classes)} classes, such as {absent[0]!r}; target samples may still be"
+            " predicted as these"
         )
     return OpenedRequest(task, spec, sha256)
 

@@ -87,7 +87,9 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
             f"{file} holds features of other weights or other preprocessing of {origin.backbone}"
             f" than are used here; give its weights with --weights FILE, or make both files anew"
         )
+    # What concerns the images alone has been used here.
     changed: dict[str, Any] = {images: str(made), "backbone": None, "features": False}
+    changed |= {"cache": True}
     return dataclasses.replace(request, **changed, out=str(out), weights=None)
 
 

@@ -9,6 +9,7 @@ from equida.data.feature_cache.write import (
     FeatureBatches,
     ListedImages,
     ShardRunner,
+    check_feature_file,
     write_features,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "ListedImages",
     "Meter",
     "ShardRunner",
+    "check_feature_file",
     "write_features",
 ]

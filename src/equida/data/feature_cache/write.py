@@ -185,10 +185,15 @@ def _engines(
     return tuple(sorted({*old, *new}))
 
 
-def _check(path: Path, domains: Sequence[ImageDomain]) -> tuple[str, ...]:
+def check_feature_file(path: Path) -> None:
+    """Raise InputError where features cannot be written into `path`, before any is computed."""
     if path.suffix != ".safetensors" or path.is_dir():
         raise InputError(f"{path} cannot be the feature file; expected a name in .safetensors")
     refuse_to_replace([path], lambda: Existing.is_ours(path))
+
+
+def _check(path: Path, domains: Sequence[ImageDomain]) -> tuple[str, ...]:
+    check_feature_file(path)
     if not sum(map(len, domains)):
         raise InputError(f"no images in {', '.join(domain.name for domain in domains)}")
     for domain in domains:
