@@ -27,11 +27,10 @@ from equida.models.backbone import backbone_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
     ExtractionOptions,
+    ExtractionRequest,
     FeatureExtractor,
     Features,
     extract,
-    image_domains,
-    image_files,
 )
 from equida.models.shards import shard_runner
 from equida.progress import Bar, display_mode, say
@@ -161,8 +160,8 @@ def adapt(
         weights=_text(weights),
         features=features,
         recipe=recipe,
-        method_params=_plain(method_params),
-        recipe_params=_plain(recipe_params),
+        method_params=_named(method_params),
+        recipe_params=_named(recipe_params),
         from_run=_text(from_run),
         out=_text(out),
         seed=seed,
@@ -174,8 +173,8 @@ def adapt(
         skip_unreadable=skip_unreadable,
         classes=classes,
         cache=cache,
-        source_shares=os.fspath(source_shares),
-        target_shares=os.fspath(target_shares),
+        source_shares=_text(source_shares),
+        target_shares=_text(target_shares),
         trust=trust,
         lists=_text(lists),
     )
@@ -281,18 +280,17 @@ def extract_features(
     (1, 150528)
     """
     name = backbone_name(backbone)
+    request = ExtractionRequest(
+        _text(images), _text(data), domains, _text(weights), _text(out), devices, cluster
+    )
     options = ExtractionOptions(
         dtype, views, seed, batch_size, workers, reduced_decode, skip_unreadable, engine
     )
-    if isinstance(images, Domain):
-        found = [image_files(images)]
-    else:
-        found = image_domains(os.fspath(images), Path(data) if data else None, domains)
-    remarks = _remarks(progress)
-    extractor = FeatureExtractor(name, Path(weights) if weights else None, remarks.say)
+    found, remarks = request.found(), _remarks(progress)
+    extractor = FeatureExtractor(name, request.weights, remarks.say)
     with Bar(remarks.mode, unit="images") as bar:
-        shards = shard_runner(extractor, options, devices, cluster)
-        return extract(found, extractor, options, bar, Path(out) if out else None, shards)
+        shards = shard_runner(extractor, options, request.devices, request.cluster)
+        return extract(found, extractor, options, bar, request.out, shards)
 
 
 def bench(
@@ -382,7 +380,7 @@ def bench(
     chosen = benchmark(dataset)
     request = BenchRequest(
         chosen,
-        Path(out) if out else Path("runs") / chosen.name,
+        _text(out) or Path("runs") / chosen.name,
         data=_text(data),
         methods=methods,
         tasks=tasks,
@@ -391,7 +389,7 @@ def bench(
         weights=_text(weights),
         features=features,
         recipe=recipe,
-        recipe_params=_plain(recipe_params),
+        recipe_params=_named(recipe_params),
         sweep=sweep,
         prior=prior,
         select=select,
@@ -402,8 +400,8 @@ def bench(
         skip_unreadable=skip_unreadable,
         classes=classes,
         cache=cache,
-        source_shares=os.fspath(source_shares),
-        target_shares=os.fspath(target_shares),
+        source_shares=_text(source_shares),
+        target_shares=_text(target_shares),
         lists=_text(lists),
     )
     with _own_random_numbers():
@@ -483,13 +481,13 @@ def compare(
     first, second = (given if isinstance(given, str) else given.name for given in pair)
     request = CompareRequest(
         *pair,
-        Path(out) if out else default_pair_folder(first, second, "compare"),
+        _text(out) or default_pair_folder(first, second, "compare"),
         methods=methods,
         seeds=seeds,
         backbone=None if backbone is None else backbone_name(backbone),
         weights=_text(weights),
         recipe=recipe,
-        recipe_params=_plain(recipe_params),
+        recipe_params=_named(recipe_params),
         prior=prior,
         select=select,
         jobs=jobs,
@@ -596,7 +594,7 @@ def tune(
             backbone=None if backbone is None else backbone_name(backbone),
             weights=_text(weights),
             recipe=recipe,
-            recipe_params=_plain(recipe_params),
+            recipe_params=_named(recipe_params),
             seed=seed,
             threads=threads,
             classes=classes,
@@ -604,7 +602,7 @@ def tune(
             skip_unreadable=skip_unreadable,
             lists=_text(lists),
         ),
-        Path(out) if out else None,
+        _text(out) or None,
         task=task,
         method=[method] if isinstance(method, type) else method,
         trials=trials,
@@ -665,16 +663,13 @@ def _array(values: Any) -> Any:
     return values.to_numpy() if hasattr(values, "to_numpy") else values
 
 
-def _text(path: str | Path | None) -> str | None:
-    return None if path is None else os.fspath(path)
+def _text(path: Any) -> Any:
+    """A path as text; whatever else is given stays as it is, and the request refuses it."""
+    return os.fspath(path) if isinstance(path, Path) else path
 
 
-def _plain(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Plain Python values: a search may draw numpy's."""
-    return {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in (values or {}).items()
-    }
+def _named(values: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return {} if values is None else values
 
 
 def _remarks(progress: bool | None) -> Remarks:

@@ -2,21 +2,25 @@
 
 Recipes and the hyper-parameters of methods are plain dataclasses. Everything that fills them (flags
 of the command line, sweeps, the scikit-learn estimator, JSON files) goes through `specs`, so that a
-value is read, checked and complained about in the same way wherever it comes from.
+value is read, checked and complained about in the same way wherever it comes from. Requests hold
+paths, lists and data besides; `check_request` checks each of their fields by its type.
 """
 
 import ast
 import dataclasses
+import errno
 import functools
 import inspect
 import math
 import numbers
+import os
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
 
 from equida.errors import InputError
 
@@ -28,7 +32,8 @@ class FieldError(InputError):
     """A field has a value that it does not allow; the parts of the message are attributes."""
 
     def __init__(self, name: str, value: Any, expected: str) -> None:
-        shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
+        shown = " ".join(repr(value).split())  # that of an array has several lines
+        shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
         super().__init__(f"{name} is {shown}; it must be {expected}")
         self.name, self.value, self.expected = name, value, expected
 
@@ -120,8 +125,7 @@ class FieldSpec:
         Raises:
             FieldError: the field does not allow the value.
         """
-        item = getattr(value, "item", None)
-        plain = item() if callable(item) and getattr(value, "ndim", None) == 0 else value
+        plain = _plain(value)
         if plain is None and self.optional:
             return None
         if self.reader is not None:
@@ -237,6 +241,145 @@ def normalise(instance: Any) -> None:
     """
     for name, spec in specs(type(instance)).items():
         object.__setattr__(instance, name, spec.check(getattr(instance, name)))
+
+
+PathText: TypeAlias = Annotated[str, "path"]
+"""The type of a field that holds a path as text; `check_request` takes a `Path` for it too."""
+
+_UNFIT = object()
+
+
+def check_request(request: Any) -> None:
+    """Check every field of a request by its type hint, and give it that type.
+
+    This is for `__post_init__`, also of a frozen class. Beyond the types of `specs`, a field may
+    be a path, a list, a mapping, a class, any other type, or one of several of these. Numbers of
+    numpy are plain ones afterwards, alone and in lists and mappings.
+
+    Raises:
+        FieldError: a field does not allow its value.
+    """
+    for name, hint in _cached_hints(type(request)).items():
+        object.__setattr__(request, name, checked_value(getattr(request, name), hint, name))
+
+
+def checked_value(value: Any, hint: Any, name: str) -> Any:
+    """One value in the type that a hint says.
+
+    >>> checked_value(3, str | Sequence[str], "tasks")
+    Traceback (most recent call last):
+    equida.fields.FieldError: tasks is 3; it must be a text or a list (of a text)
+
+    Args:
+        value: what was given.
+        hint: a type as it stands behind a field or an argument.
+        name: what a message calls it.
+
+    Raises:
+        FieldError: the value is of another type, or a path that no file can have.
+    """
+    fitted = _fitted(value, hint)
+    if fitted is _UNFIT:
+        raise FieldError(name, value, _expected(hint))
+    return fitted
+
+
+# The hints of a class are looked up by name in its module, and requests are copied often.
+_cached_hints: Callable[[Any], dict[str, Any]] = functools.cache(
+    functools.partial(typing.get_type_hints, include_extras=True)
+)
+
+
+def _fitted(value: Any, hint: Any) -> Any:
+    """The value in the type of the hint, or `_UNFIT`."""
+    plain = _plain(value)
+    for option in _options(hint):
+        fitted = _fitted_to_one(plain, option)
+        if fitted is not _UNFIT:
+            return fitted
+    return _UNFIT
+
+
+def _fitted_to_one(value: Any, hint: Any) -> Any:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint in KINDS or origin is Literal:
+        kind, choices, _ = _kind(hint)
+        typed = FieldSpec("", kind, choices, False, Bounds(), None, "")._typed(value)
+        return _UNFIT if typed is None or (kind is str and "\0" in typed) else typed
+    if hint in (Path, PathText):
+        path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+        if not isinstance(path, str) or not _possible_path(path):
+            return _UNFIT
+        return Path(path) if hint is Path else path
+    if origin is Sequence:
+        return _fitted_items(value, inner[0])
+    if origin is Mapping:
+        if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+            return _UNFIT
+        items = {name: _fitted(item, inner[1]) for name, item in value.items()}
+        return _UNFIT if any(item is _UNFIT for item in items.values()) else items
+    if origin is type:
+        return value if isinstance(value, type) and issubclass(value, inner[0]) else _UNFIT
+    return value if hint is Any or isinstance(value, hint) else _UNFIT
+
+
+def _fitted_items(values: Any, hint: Any) -> Any:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        return _UNFIT
+    values = values.tolist() if hasattr(values, "tolist") else values  # an array
+    if not isinstance(values, list | tuple):  # a set, a range or a generator: it may be endless
+        return values
+    items = [_fitted(item, hint) for item in values]
+    if any(item is _UNFIT for item in items):
+        return _UNFIT
+    return items if isinstance(values, list) else tuple(items)
+
+
+def _possible_path(path: str) -> bool:
+    """Whether the system could have a file of that name."""
+    try:
+        os.lstat(path)
+    except ValueError:  # a NUL character
+        return False
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    return True
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    """What a union is of; any other hint by itself."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return typing.get_args(hint)
+    return (hint,)
+
+
+def _expected(hint: Any) -> str:
+    """What a value must be, as it ends the sentence "it must be"."""
+    said = [_words(option) for option in _options(hint)]
+    return " or ".join(filter(None, (", ".join(said[:-1]), said[-1])))
+
+
+def _words(hint: Any) -> str:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint in KINDS:
+        return KINDS[hint]
+    if hint in (Path, PathText):
+        return "a path that a file can have"
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    if origin is Sequence:
+        return f"a list (of {_expected(inner[0])})"
+    if origin is Mapping:
+        return "a dictionary by name"
+    if origin is type:
+        return f"a subclass of {inner[0].__name__}"
+    return "none" if hint is types.NoneType else f"a {hint.__name__}"
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy or torch as one of Python."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "ndim", None) == 0 else value
 
 
 def exact_text(value: Any) -> str:

@@ -234,14 +234,18 @@ def remove_part(folder: Path) -> None:
 def removed_if_unused(folder: Path) -> Iterator[None]:
     """Where the block fails and leaves nothing but a lock in a folder that it has made, remove it.
 
-    So that a command with a wrong path of its data leaves no empty folder behind.
+    So that a command with a wrong path of its data leaves no empty folder behind, nor those above
+    it that had to be made.
     """
-    new = not os.path.lexists(folder)
+    new = [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
     try:
         yield
     except BaseException:
         if new and folder.is_dir() and {inner.name for inner in folder.iterdir()} <= {"lock"}:
             remove_part(folder)
+            for above in new[1:]:
+                with contextlib.suppress(OSError):  # somebody else has put something there
+                    above.rmdir()
         raise
 
 

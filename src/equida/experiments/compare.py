@@ -18,6 +18,7 @@ from equida.experiments.execute import Workers
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds
 from equida.experiments.run import keep_others_tables, prior_sweep, run_grid
 from equida.experiments.sweep import variants
+from equida.fields import PathText, check_request
 from equida.files import file_sha256, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import backbone_name
@@ -50,16 +51,16 @@ METHODS = "source_only,nsm,cwsm,bnm,cdan"
 class CompareRequest:
     """What somebody asks for, in Python or on the command line; the flags have the same names."""
 
-    source: str | Domain
+    source: PathText | Domain
     """A folder of class folders, an image list, a feature file (FILE:DOMAIN), or rows in memory."""
-    target: str | Domain
+    target: PathText | Domain
     """The same; labels found there are used for evaluation only."""
     out: Path
     """Folder of the features, of the runs and of the table's files."""
     methods: str | Sequence[str | type[Method]] = METHODS
     seeds: str | int | Sequence[int] = 3
     backbone: str | None = None
-    weights: str | None = None
+    weights: PathText | None = None
     recipe: str | None = None
     recipe_params: Mapping[str, Any] = field(default_factory=dict)
     prior: Any = None
@@ -72,6 +73,9 @@ class CompareRequest:
     ignore_target_labels: bool = False
     skip_unreadable: bool = False
     cache: bool = True
+
+    def __post_init__(self) -> None:
+        check_request(self)
 
 
 def run_compare(request: CompareRequest, remarks: Remarks) -> Table:

@@ -242,6 +242,10 @@ def chosen_methods(given: str | Sequence[str | type[Method]]) -> tuple[str, ...]
             names += [method_name(name) for name in METHODS if METHODS.get(name) is not None]
         else:
             names.append("+".join(split_name(method_name(word))))
+    if not names:
+        raise InputError(
+            f"methods is {given!r}; expected at least one, such as nsm (see: equida list methods)"
+        )
     return tuple(dict.fromkeys(names))
 
 

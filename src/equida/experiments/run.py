@@ -21,6 +21,7 @@ from equida.experiments.execute import GridResults, Workers, do_runs
 from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
 from equida.experiments.sweep import MOST_VALUES, Sweep, parse_sweep, variants
 from equida.experiments.watch import GridWatch
+from equida.fields import PathText, check_request
 from equida.files import file_sha256, json_has, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import ALIASES, backbone_name
@@ -55,11 +56,11 @@ Sweeps = Mapping[str, Sequence[Any]] | Sequence[str]
 class BenchRequest:
     """What somebody asks for, in Python or on the command line; the flags have the same names."""
 
-    dataset: str | Benchmark
+    dataset: PathText | Benchmark
     """A registered name, the path of a data set, or a data set itself."""
     out: Path
     """Folder of the runs and of the table's files."""
-    data: str | None = None
+    data: PathText | None = None
     """Folder or feature file of the data set."""
     methods: str | Sequence[str | type[Method]] = "all"
     tasks: str | Sequence[str] = ""
@@ -67,13 +68,14 @@ class BenchRequest:
     seeds: str | int | Sequence[int] = 3
     """How many, or which ones."""
     backbone: str | None = None
-    weights: str | None = None
+    weights: PathText | None = None
     """File with the backbone's weights."""
     features: bool = False
     """Compute the backbone's features once and train on them."""
     recipe: str | None = None
     recipe_params: Mapping[str, Any] = field(default_factory=dict)
-    sweep: Sweeps = ()
+    sweep: Mapping[str, Any] | Sequence[str] = ()
+    """As `Sweeps`."""
     prior: Any = None
     """The class shares that methods with equity aim at; None: uniform ones."""
     select: str = "last"
@@ -81,11 +83,11 @@ class BenchRequest:
     jobs: int = 0
     cluster: str = ""
     skip_unreadable: bool = False
-    source_shares: str = ""
+    source_shares: PathText = ""
     """What the source's classes are cut down to (see `data.shares`)."""
-    target_shares: str = ""
+    target_shares: PathText = ""
     """The same for the target, by its labels."""
-    lists: str | None = None
+    lists: PathText | None = None
     """Folder of the image lists of a data set that chooses its samples by lists."""
     classes: ClassRule = "shared"
     """Which classes a task has where the domains' differ."""
@@ -93,6 +95,9 @@ class BenchRequest:
     """Whether features are looked for, and kept, in the store that commands share."""
     threads: int = 0
     """Threads of torch in each run; 0: as suits the data."""
+
+    def __post_init__(self) -> None:
+        check_request(self)
 
 
 def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | None = None) -> Table:

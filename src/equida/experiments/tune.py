@@ -24,7 +24,7 @@ from equida.experiments.compare import stored_rows
 from equida.experiments.execute import Ended, Workers, do_runs, finished_result
 from equida.experiments.grid import Judge, PlannedRun, chosen_methods, folder_name
 from equida.experiments.study import Setting, Study, import_optuna, sqlite_url, storage_errors
-from equida.fields import FieldError
+from equida.fields import FieldError, check_request
 from equida.files import remove, removed_if_unused
 from equida.methods import Method
 from equida.progress import Bar, duration
@@ -72,6 +72,9 @@ class TuneRequest:
     jobs: int = 0
     threads: int = 0
     cluster: str = ""
+
+    def __post_init__(self) -> None:
+        check_request(self)
 
 
 @dataclass(frozen=True, repr=False)

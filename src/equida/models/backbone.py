@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from equida import plugins
 from equida.data.transforms import IMAGENET_MEAN, IMAGENET_STD
 from equida.errors import InputError
+from equida.fields import checked_value
 from equida.files import file_sha256
 from equida.models.foreign import (
     OnnxNetwork,
@@ -212,7 +213,7 @@ def backbone_name(given: str | nn.Module) -> str:
         name = f"object:{type(given).__name__}-{state_sha256(given)[:10]}"
         OBJECTS[name] = given
     else:
-        name = complete_name(given)
+        name = complete_name(checked_value(given, str | nn.Module, "backbone"))
     plugins.permit(name)
     return name
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +41,7 @@ from equida.data.rows import open_safetensors
 from equida.data.transforms import Transform, feature_transform, train_transform
 from equida.data.walk import FolderTree
 from equida.errors import InputError
+from equida.fields import PathText, check_request
 from equida.files import file_sha256, temporary_folder
 from equida.models.backbone import ALIASES, Backbone, load_backbone
 from equida.models.engine import RunningEngine, engine_here, start_engine
@@ -81,9 +81,7 @@ class ExtractionOptions:
     Runtime where it is installed and there is no GPU."""
 
     def __post_init__(self) -> None:
-        if self.engine not in get_args(Engine):
-            known = ", ".join(get_args(Engine))
-            raise InputError(f"engine is {self.engine!r}; it must be one of: {known}")
+        check_request(self)
         check_count("workers", self.workers, f"a whole number from 1 to {MOST}", 1)
         for name, value, minimum, maximum in (
             ("batch size", self.batch_size, 1, MOST_IMAGES_AT_ONCE),
@@ -92,6 +90,33 @@ class ExtractionOptions:
         ):
             if not minimum <= value <= maximum:
                 raise InputError(f"{name} is {value}; it must be from {minimum} to {maximum}")
+
+
+@dataclass(frozen=True)
+class ExtractionRequest:
+    """Which features somebody asks for in Python, and where they go."""
+
+    images: PathText | Domain
+    """A folder of images, an image list, a data set, or a domain."""
+    data: PathText | None = None
+    """The folder of the data set."""
+    domains: Sequence[str] = ()
+    """Only these of the data set; all of them by default."""
+    weights: Path | None = None
+    """The backbone's weights."""
+    out: Path | None = None
+    """The file to write; None: none that is kept."""
+    devices: int = 1
+    cluster: str = ""
+
+    def __post_init__(self) -> None:
+        check_request(self)
+
+    def found(self) -> list[ImageDomain]:
+        """The domains whose features are computed."""
+        if isinstance(self.images, Domain):
+            return [image_files(self.images)]
+        return image_domains(self.images, Path(self.data) if self.data else None, self.domains)
 
 
 class FeatureExtractor:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equida.errors import InputError
+from equida.fields import checked_value
 from equida.files import check_regular, parse_json
 from equida.progress import Bar, display_mode
 from equida.records import conform
@@ -300,7 +301,7 @@ def load_run(path: str | Path, *, trust: bool = False, backbone: "nn.Module | No
     ...     load_run(out).result == run.result
     True
     """
-    folder = Path(path)
+    folder = checked_value(path, Path, "the run's path")
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} is not a run folder; expected one made by equida adapt")
     run = dataclasses.replace(_run(RunFolder(folder)), trust=trust)

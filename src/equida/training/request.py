@@ -19,6 +19,7 @@ from equida.data.shares import checked_shares, subsampled
 from equida.data.spec import DataSpec, open_task, task_of
 from equida.data.task import ClassRule
 from equida.errors import InputError
+from equida.fields import PathText, check_request
 from equida.progress import Mode
 from equida.training.predictor import classes_of
 
@@ -30,19 +31,19 @@ ROWS_AT_ONCE = 8192
 class AdaptRequest:
     """What somebody asks for, in Python or on the command line; the flags have the same names."""
 
-    source: str | Domain | None
+    source: PathText | Domain | None
     """A path (folder, image list, feature file, FILE:DOMAIN), a benchmark's domain, or a domain in
     memory; None with `from_run`."""
-    target: str | Domain | None
+    target: PathText | Domain | None
     """The same for the target."""
     method: str = "nsm"
     """A name, several with "+" between them, or `package.module:Class`."""
-    dataset: str | None = None
+    dataset: PathText | None = None
     """A benchmark, whose domains `source` and `target` name."""
-    data: str | None = None
+    data: PathText | None = None
     """The benchmark's folder, or a feature file of it."""
     backbone: str | None = None
-    weights: str | None = None
+    weights: PathText | None = None
     """File with the backbone's weights."""
     features: bool | None = False
     """Compute the backbone's features once and train on them; None: where the data are images."""
@@ -52,9 +53,9 @@ class AdaptRequest:
     """Hyper-parameters of the method that differ from its defaults."""
     recipe_params: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the recipe that differ from its values."""
-    from_run: str | None = None
+    from_run: PathText | None = None
     """A finished run that is adapted to the target without source data."""
-    out: str | None = None
+    out: PathText | None = None
     """Folder of the run; by default one below runs/."""
     seed: int = 0
     devices: int = 1
@@ -63,14 +64,14 @@ class AdaptRequest:
     threads: int = 0
     ignore_target_labels: bool = False
     skip_unreadable: bool = False
-    source_shares: str = ""
+    source_shares: PathText = ""
     """What the source's classes are cut down to: "long-tail:30", "classes:15", or a file of
     shares (see `data.shares`)."""
-    target_shares: str = ""
+    target_shares: PathText = ""
     """The same for the target, by its labels."""
     trust: bool = False
     """Whether code may be run that the record of `from_run` names."""
-    lists: str | None = None
+    lists: PathText | None = None
     """Folder of the image lists of a benchmark that chooses its samples by lists; by default they
     are looked for in `data`."""
     classes: ClassRule = "shared"
@@ -79,6 +80,9 @@ class AdaptRequest:
     """Whether features are looked for, and kept, in the store that commands share."""
     purpose: str = ""
     """What the run's default folder is called by; "": the method."""
+
+    def __post_init__(self) -> None:
+        check_request(self)
 
     @property
     def in_memory(self) -> bool:

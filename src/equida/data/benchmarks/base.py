@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from equida.data.domain import Domain
 from equida.data.transforms import TrainCrop
 from equida.errors import InputError
+from equida.fields import PathText, checked_value
 from equida.registry import Registry
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def benchmark(name: str | Path | Benchmark) -> Benchmark:
     """
     if isinstance(name, Benchmark):
         return name
-    text = os.fspath(name)
+    text = checked_value(name, PathText | Benchmark, "dataset")
     for known in BENCHMARKS if isinstance(name, str) else ():
         entry = BENCHMARKS.get(known)
         if entry is None:  # a plug-in that cannot be imported
