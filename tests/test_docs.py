@@ -7,6 +7,7 @@ import inspect
 import re
 import shlex
 import shutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
@@ -148,6 +149,7 @@ def test_the_page_of_a_method_has_its_cost_and_where_it_helped(
     monkeypatch.setattr(pages, "operations", lambda name: 10**6)
     shutil.copytree(ROOT / "docs" / "results", tmp_path / "results")
     shutil.copy(ROOT / "docs" / "method_notes.toml", tmp_path)
+    notes = tomllib.loads((tmp_path / "method_notes.toml").read_text())["nsm"]["when"]
     own = set(METHODS)
 
     class FromAPageOfTheGallery(METHODS["nsm"].method):  # type: ignore[misc]
@@ -161,6 +163,10 @@ def test_the_page_of_a_method_has_its_cost_and_where_it_helped(
     for name in own:
         assert "## Cost" in written[name]
         assert "## When it helps, and when it hurts" in written[name]
+    assert notes in written["nsm"]
+    (tmp_path / "method_notes.toml").write_text("")
+    pages.method_pages(tmp_path)
+    assert notes not in (tmp_path / "methods" / "nsm.md").read_text()
     # 84.9, 87.4 and 95.2 in the measured table; source only 80.6, 75.6 and 97.6.
     found = "+4.3 points on average; it helps most on A→W (+11.8) and hurts on D→W (−2.4)."
     assert found in written["jan"]
@@ -214,11 +220,21 @@ def test_the_table_of_losses_has_each_with_what_it_pushes_towards(
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     pages = importlib.import_module("from_registry")
     (tmp_path / "method_notes.toml").write_text((ROOT / "docs/method_notes.toml").read_text())
+    monkeypatch.setattr(losses, "cubes", _cubes, raising=False)
+    monkeypatch.setattr(losses, "__all__", [*losses.__all__, "cubes"])
     pages.loss_page(tmp_path)
     lines = (tmp_path / "losses.md").read_text().splitlines()
     rows = {line.split("`")[1]: line.split(" | ") for line in lines if line.startswith("| [`")}
     assert sorted(rows) == sorted(losses.__all__)
     equal = {name for name, row in rows.items() if "equal class sizes" in row[-1]}
     # One-hot rows minimise these three whatever the sizes of the classes.
-    assert {"max_square", "entropy", "mcc"} == set(rows) - equal
+    assert {"max_square", "entropy", "mcc", "cubes"} == set(rows) - equal
     assert all("sure predictions" in row[-1] for row in rows.values())
+    # A loss that no method is called by, and of which there are no notes.
+    assert rows["cubes"][0] == "| [`cubes`](api/losses.md)"
+    assert rows["cubes"][1] == "Maximum cubes, of which the notes know nothing."
+
+
+def _cubes(logits: torch.Tensor) -> torch.Tensor:
+    """Maximum cubes, of which the notes know nothing."""
+    return -logits.softmax(1).pow(3).sum(1).mean()

@@ -180,8 +180,12 @@ def method_page(docs: Path, method: Description, notes: dict[str, str]) -> str:
         parts.append(f"It adds to source cross-entropy:\n\n$$\n{formula}\n$$")
     if method.notes:
         parts.append(method.notes)
-    parts.append(f"## When it helps, and when it hurts\n\n{notes['when']}")
-    if lines := "\n".join(gains(docs, method.name)):
+    lines = "\n".join(gains(docs, method.name))
+    if "when" in notes or lines:
+        parts.append("## When it helps, and when it hurts")
+    if when := notes.get("when"):
+        parts.append(when)
+    if lines:
         parts.append(f"Measured against source only:\n\n{lines}")
     fields = [
         [
@@ -224,7 +228,7 @@ def method_pages(docs: Path) -> None:
     rows = []
     for name in own:
         described = describe(name)
-        write(docs / "methods" / f"{name}.md", method_page(docs, described, notes[name]))
+        write(docs / "methods" / f"{name}.md", method_page(docs, described, notes.get(name, {})))
         eleven = "yes" if name in STANDARD else ""
         free = "yes" if described.source_free else ""
         rows.append([f"[{name}]({name}.md)", described.idea, eleven, free])
@@ -278,16 +282,18 @@ def loss_page(docs: Path) -> None:
     rows = []
     for name in losses.__all__:
         loss: Any = getattr(losses, name)
-        method = describe(METHOD_OF.get(name, name))
-        formula = re.sub(r"\\lambda(\\,)?\s*", "", notes[method.name]["formula"])
+        method = METHOD_OF.get(name, name)
+        formula = re.sub(r"\\lambda(\\,)?\s*", "", notes.get(method, {}).get("formula", ""))
         formula = formula.replace(r"\|", r"\Vert ")  # a bar would end the cell
+        said = "<br>".join(f"${part}$" for part in formula.split(r", \quad ") if part)
+        page = f"methods/{method}.md" if method in METHODS else "api/losses.md"
         prior = "yes" if "prior" in inspect.signature(loss).parameters else ""
         rows.append(
             [
-                f"[`{name}`](methods/{method.name}.md)",
-                "<br>".join(f"${part}$" for part in formula.split(r", \quad ")),
+                f"[`{name}`]({page})",
+                said or first_paragraph(loss),
                 prior,
-                authors(method.reference),
+                authors(describe(method).reference) if method in METHODS else "",
                 pushes_towards(loss),
             ]
         )

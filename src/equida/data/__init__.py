@@ -12,8 +12,8 @@ Data in memory need no files:
 the data sets in `BENCHMARKS`:
 
 >>> from equida.data import BENCHMARKS, load_task
->>> list(BENCHMARKS)
-['office31', 'office_home', 'office_home_rsut', 'visda2017', 'digits']
+>>> "office31" in BENCHMARKS
+True
 >>> load_task("digits", "U2M").source
 ArrayDomain('U', 1797 samples, 10 classes)
 """
