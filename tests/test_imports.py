@@ -86,6 +86,28 @@ def test_imports_point_one_way() -> None:
             assert not wrong, f"{name} imports {sorted(wrong)}"
 
 
+# Who knows the room of the paper: the house must work for those who never heard of it. The front
+# door does not import it: `report.published` gives it the paper's numbers, where there are any.
+PAPER = {"paper", "report/published.py", "cli/paper.py", "cli/theory.py"}
+
+
+def test_few_modules_know_the_paper() -> None:
+    """Of all modules: also those that everybody may use, and those that may import everything."""
+    knowing = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if "paper" in _imported(path)
+    }
+    assert {name for name in knowing if not name.startswith("paper/")} == PAPER - {"paper"}
+
+
+def test_what_everybody_may_use_knows_no_room() -> None:
+    """But for the modules of its own kind; a room inside one would be a room for everybody."""
+    for name in EVERYBODY - {"__version__"}:
+        wrong = _imported(ROOT / f"{name}.py") - EVERYBODY
+        assert not wrong, f"{name}.py imports {sorted(wrong)}"
+
+
 def test_the_front_door_shows_itself_and_nothing_else() -> None:
     shown = {name for name in dir(equida) if not name.startswith("_")}
     assert shown == {

@@ -124,6 +124,45 @@ def test_an_unfinished_run_of_version_0_is_resumed(runs_of_version_0: Path) -> N
     assert stored(out, "config.json")["schema"] == SCHEMA
 
 
+@pytest.mark.parametrize("versions", ["as recorded", "none", "other"])
+def test_a_run_of_version_0_is_done_again_and_says_what_differs(
+    versions: str, runs_of_version_0: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was made by other code, whatever its number of the version is."""
+    folder = runs_of_version_0 / "runs" / "adapt_nsm"
+    config = stored(folder, "config.json")
+    changed: dict[str, Any] = {"none": {}, "other": {"torch": "1.0"}}
+    config["versions"] = changed.get(versions, config["versions"])
+    (folder / "config.json").write_text(json.dumps(config))
+    out = runs_of_version_0 / "again"
+    assert main(["rerun", str(folder), "--quiet", "--out", str(out)]) == 1
+    said = capsys.readouterr().out
+    assert "with the same versions" not in said
+    assert "an older equida made the first run (schema 0, not 1)" in said
+    unknown = "the first run has not recorded its version of "
+    assert (f"{unknown}equida, python, torch" in said) == (versions == "none")
+    assert ("torch 1.0 became " in said) == (versions == "other")
+    # The data and the batches are the same; only the units that are dropped are others.
+    accuracies = [stored(each, "result.json")["last"]["accuracy"] for each in (folder, out)]
+    assert abs(accuracies[0] - accuracies[1]) < 0.2
+    assert f"accuracy: {accuracies[0]:.6g}  {accuracies[1]:.6g}" in said
+
+
+def test_runs_of_version_0_are_on_the_page_and_beside_the_paper(
+    runs_of_version_0: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("jinja2", reason="needs the extra report")
+    page, paper = runs_of_version_0 / "page.html", runs_of_version_0 / "paper"
+    assert main(["report", str(runs_of_version_0 / "runs"), "--out", str(page)]) == 0
+    assert "17 finished runs, 1 unfinished or failed" in capsys.readouterr().out
+    text = page.read_text()
+    assert "CDAN+BNM" in text
+    assert main(["paper", str(runs_of_version_0 / "runs" / "bench"), "--out", str(paper)]) == 0
+    assert "Office-31: 12 finished runs" in capsys.readouterr().out
+    # By hand from the four files: NSM has two tasks and two seeds at each r, so four pairs.
+    assert "too few pairs (4; at least 6 are needed)" in (paper / "paper.md").read_text()
+
+
 @pytest.fixture
 def finished(runs_of_version_0: Path) -> Run:
     """A run that this version has made."""

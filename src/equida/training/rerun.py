@@ -116,6 +116,11 @@ def _causes(then: Mapping[str, Any], now: Mapping[str, Any], config: RunConfig) 
         for name, value in (then.get(part) or {}).items()
         if value != now[part].get(name)
     ]
+    if unknown := [name for name in now["versions"] if name not in (then.get("versions") or {})]:
+        changed.append(f"the first run has not recorded its version of {', '.join(unknown)}")
+    # The version of equida need not tell: it was not raised with each change of what is stored.
+    if (schema := then.get("schema", 0)) != now["schema"]:
+        changed.append(f"an older equida made the first run (schema {schema}, not {now['schema']})")
     spec = config.images or config.task
     if config.data_sha256 and spec and data_sha256(spec) != config.data_sha256:
         changed.append("the data have changed")
