@@ -8,6 +8,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Threads of torch in processes that tests start wait without a core that others need.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+import contextlib
 import faulthandler
 import multiprocessing.process
 import shutil
@@ -29,8 +30,9 @@ from equida.data.benchmarks import BENCHMARKS
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
-TEST_SECONDS = 600.0
-"""How long any test may take; those that start processes by `tests.processes` end earlier."""
+TEST_SECONDS = float(os.environ.get("EQUIDA_TEST_SECONDS", "600"))
+"""How long any test may take, and the fixtures that are set up or torn down with it; those that
+start processes by `tests.processes` end earlier."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,21 +83,43 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQUIDA_CACHE", str(tmp_path / "equida_cache"))
 
 
-@pytest.fixture(autouse=True)
-def _time_limit() -> Iterator[None]:
-    """A test that takes too long ends, and shows what its processes and its threads were doing."""
+@contextlib.contextmanager
+def time_limit(seconds: float, grace: float = 60.0) -> Iterator[None]:
+    """What takes too long inside ends, and shows what its processes and its threads were doing."""
 
     def over() -> None:
         abort(descendants(os.getpid()))
-        faulthandler.dump_traceback_later(60, exit=True, file=2)
+        faulthandler.dump_traceback_later(grace, exit=True, file=2)
 
-    timer = threading.Timer(TEST_SECONDS, over)
+    timer = threading.Timer(seconds, over)
     timer.daemon = True
     timer.start()
-    yield
-    timer.cancel()
-    timer.join()
-    faulthandler.cancel_dump_traceback_later()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        faulthandler.cancel_dump_traceback_later()
+
+
+# Around each part of a test rather than in a fixture: those of a module and of the session are set
+# up before the fixtures of a test, and torn down after them.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    with time_limit(TEST_SECONDS):
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    with time_limit(TEST_SECONDS):
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    with time_limit(TEST_SECONDS):
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

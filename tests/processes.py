@@ -150,15 +150,18 @@ class Process:
     def _named(self) -> str:
         return " ".join(self.command)
 
-    def _too_long(self, what: str) -> NoReturn:
+    def stacks(self) -> str:
+        """End it and what it has started; what they have printed, and what they were doing."""
         abort({self.pid, *session(self.pid)})
         end = time.monotonic() + 10
         while (self.running or session(self.pid)) and time.monotonic() < end:
             time.sleep(0.05)
-        awaited = f" for {what}" if what else ""
-        message = f"{self._named}: waited{awaited} for {self.limit:.0f} s\n{self.out}{self.err}"
         self.close()
-        raise TooLong(message)
+        return f"{self._named}:\n{self.out}{self.err}"
+
+    def _too_long(self, what: str) -> NoReturn:
+        awaited = f" for {what}" if what else ""
+        raise TooLong(f"waited{awaited} for {self.limit:.0f} s: {self.stacks()}")
 
 
 def run(
@@ -179,6 +182,33 @@ def run(
         ended = process.wait()
     assert code is None or ended.code == code, f"{ended.code}: {ended.out}{ended.err}"
     return ended
+
+
+def run_together(
+    commands: Sequence[Sequence[str | Path]],
+    environments: Sequence[Mapping[str, str]] = (),
+    limit: float = LIMIT,
+) -> list[Ended]:
+    """Run commands at once to the end of all of them.
+
+    Where one takes too long, it is the others that may tell why: all print their stacks.
+
+    Args:
+        commands: program and arguments of each.
+        environments: variables that are added to the environment of each; () for none.
+        limit: as for `Process`.
+    """
+    added = environments or [{}] * len(commands)
+    with contextlib.ExitStack() as stack:
+        started = [
+            stack.enter_context(Process(command, limit=limit, env=env))
+            for command, env in zip(commands, added, strict=True)
+        ]
+        try:
+            return [process.wait() for process in started]
+        except TooLong as error:
+            others = [process.stacks() for process in started if process.running]
+            raise TooLong("\n".join([str(error), *others])) from None
 
 
 def equida(*arguments: object) -> list[str]:

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
-from tests.processes import LIMIT
+from tests.processes import run_together
 
 import equida
 from equida import distributed
@@ -30,17 +29,8 @@ from data_parallel import CASES, SHARES, in_one_process  # noqa: E402
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three processes, of which two make a group of their own for batches shared by two."""
     out = tmp_path_factory.mktemp("processes")
-    started = [
-        subprocess.Popen([sys.executable, SCRIPT, out, str(rank)], stderr=subprocess.PIPE)
-        for rank in range(3)
-    ]
-    try:
-        for each in started:
-            _, errors = each.communicate(timeout=LIMIT)
-            assert each.returncode == 0, errors.decode()
-    finally:
-        for each in started:
-            each.kill()
+    for each in run_together([[sys.executable, SCRIPT, out, str(rank)] for rank in range(3)]):
+        assert each.code == 0, each.err
     return out
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests import processes
 
 import equida
 from equida import plugins
@@ -248,11 +249,8 @@ if __name__ == "__main__":
 
 def test_a_class_of_a_script(here: Path) -> None:
     (here / "script.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "script.py"], capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "which other processes cannot import; put it into a module of its own" in done.stdout
+    done = processes.run([sys.executable, "script.py"])
+    assert "which other processes cannot import; put it into a module of its own" in done.out
 
 
 def test_the_page_needs_no_code_and_describes_it_where_it_is_trusted(
@@ -283,7 +281,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     shutil.copytree(ROOT / "examples" / "plugin", source)
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     words += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(site)]
-    subprocess.run([*words, str(source)], check=True, timeout=PATIENCE)
+    processes.run([*words, source])
     broken = site / "broken_plugin-1.0.dist-info"
     broken.mkdir()
     (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-plugin\nVersion: 1.0\n")
@@ -298,11 +296,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def equida_command(environment: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "equida", *words]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+def equida_command(environment: dict[str, str], *words: str) -> processes.Ended:
+    return processes.run([sys.executable, "-m", "equida", *words], env=environment)
 
 
 GRID = ["bench", "turned", "--seeds", "1", "--iterations", "20", "--evaluate-every", "20"]
@@ -321,9 +316,8 @@ def test_an_installed_plugin_in_two_workers(installed: dict[str, str], tmp_path:
     words = [*GRID, "--tasks", "P2T", "--methods", "nsm,cosine,bnm+cosine", "-j", "2"]
     words += ["--sweep", "scale=5,10", "--out", str(tmp_path / "runs")]
     done = equida_command(installed, *words)
-    assert done.returncode == 0, done.stderr
-    assert [line for line in done.stderr.splitlines() if "broken" in line]
-    assert "Traceback" not in done.stderr
+    assert [line for line in done.err.splitlines() if "broken" in line]
+    assert "Traceback" not in done.err
     made = results(tmp_path / "runs")
     assert len(made) == 5
     for name, run in made.items():
@@ -338,13 +332,12 @@ def test_an_installed_plugin_in_two_workers(installed: dict[str, str], tmp_path:
 
 def test_lists_say_where_a_plugin_comes_from(installed: dict[str, str]) -> None:
     done = equida_command(installed, "list", "methods")
-    assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
+    said = " ".join(done.out.split())
     assert "from equida-turned 0.1" in said
     assert "cannot import 'no_such_module'" in said
     assert "from broken-plugin 1.0" in said
     done = equida_command(installed, "list", "datasets", "turned")
-    assert "Turned clouds: 480 images, 6 classes" in done.stdout, done.stderr
+    assert "Turned clouds: 480 images, 6 classes" in done.out, done.err
 
 
 def wait_for(ready: Callable[[], object], processes: list["subprocess.Popen[bytes]"]) -> None:
@@ -381,10 +374,7 @@ def test_a_plugin_on_a_dask_worker(installed: dict[str, str], tmp_path: Path) ->
             client.wait_for_workers(1, timeout=PATIENCE)
         words = [*GRID, "--tasks", "P2T", "--methods", "cosine,my_module:Mine", "--cluster"]
         command = [sys.executable, "-m", "equida", *words, address, "--out", "runs"]
-        done = subprocess.run(
-            command, env=installed, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
-        )
-        assert done.returncode == 0, done.stderr + done.stdout
+        processes.run(command, env=installed, cwd=tmp_path)
         assert set(results(tmp_path / "runs")) == {"cosine {}", "my_module:Mine {}"}
     finally:
         for process in started:

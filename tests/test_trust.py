@@ -4,15 +4,14 @@ The module `stranger` leaves a file behind wherever it is imported, called or un
 """
 
 import json
-import os
 import pickle
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from tests import processes
 from tests.small_data import write_pictures
 
 import equida
@@ -202,10 +201,8 @@ def test_a_comparison_beside_a_strangers_run_runs_nothing(place: Place) -> None:
 
 def test_python_dash_m_does_not_look_into_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "difflib.py").write_text(f"open({str(tmp_path / 'marker')!r}, 'w')")
-    environment = os.environ | {"PYTHONPATH": str(Path(equida.__file__).parents[1])}
-    command = [sys.executable, "-m", "equida", "--version"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, timeout=60, check=False)
-    assert done.returncode == 0
+    package = {"PYTHONPATH": str(Path(equida.__file__).parents[1])}
+    processes.run(processes.equida("--version"), cwd=tmp_path, env=package)
     assert not (tmp_path / "marker").exists()
 
 

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.processes import LIMIT
+from tests import processes
 
-import equida
 from equida.cli import main
 from equida.data.benchmarks import BENCHMARKS
 from equida.models.extractor import FeatureExtractor
@@ -109,23 +106,20 @@ def test_features_are_computed_once_for_all_runs(
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_the_grid(toy_office: Path, tmp_path: Path, end: signal.Signals) -> None:
     """Also where the grid's own process alone is told to end."""
-    command = [sys.executable, "-m", "equida", "bench", "office31", "--data", str(toy_office)]
-    command += ["--out", str(tmp_path / "runs"), "--methods", "nsm,bnm", *QUICK[:-1], "2"]
-    environment = os.environ | {"PYTHONPATH": str(Path(equida.__file__).parents[1])}
-    process = subprocess.Popen(
-        [*command, "--iterations", "1000000"], env=environment, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + LIMIT
-    while len(list((tmp_path / "runs").glob("*/running.json"))) < 2:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(end)
-    # The pipe is closed when the last of its workers is gone.
-    _, said = process.communicate(timeout=LIMIT)
+    runs = tmp_path / "runs"
+    command = processes.equida("bench", "office31", "--data", toy_office, "--out", runs)
+    command += ["--methods", "nsm,bnm", *QUICK[:-1], "2", "--iterations", "1000000"]
+    with processes.Process(command) as process:
+        process.wait_until(lambda: len(list(runs.glob("*/running.json"))) >= 2, "two runs")
+        process.send(end)
+        ended = process.wait()
+        deadline = time.monotonic() + processes.LIMIT
+        while process.left_behind():
+            assert time.monotonic() < deadline, process.stacks()
+            time.sleep(0.05)
     if end == signal.SIGTERM:
-        assert process.returncode == 143
-        assert "equida: interrupted; the same command continues from here" in said
+        assert ended.code == 143
+        assert "equida: interrupted; the same command continues from here" in ended.err
 
 
 def test_the_table_is_printed_and_written_in_every_format(
@@ -194,22 +188,14 @@ def test_a_killed_grid_goes_on_where_it_was(
     words = ["--methods", "source_only,nsm", "--tasks", "A2W", "--seeds", "2"]
     words += ["--iterations", "200", "--evaluate-every", "10"]
     root = tmp_path / "killed"
-    command = [sys.executable, "-m", "equida", "bench", "office31", "--data", str(toy_office)]
-    environment = os.environ | {"PYTHONPATH": str(Path(equida.__file__).parents[1])}
-    process = subprocess.Popen(
-        [*command, "--out", str(root), *QUICK, *words, "--jobs", "2"],
-        env=environment,
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + LIMIT
-    while not (any(root.glob("*/result.json")) and any(root.glob("*/checkpoint.pt"))):
-        assert process.poll() is None, "it ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    command = processes.equida("bench", "office31", "--data", toy_office, "--out", root)
+    with processes.Process([*command, *QUICK, *words, "--jobs", "2"]) as process:
+        process.wait_until(
+            lambda: any(root.glob("*/result.json")) and any(root.glob("*/checkpoint.pt")),
+            "a result and a checkpoint",
+        )
+        process.send(signal.SIGKILL, group=True)
+        process.wait()
     before = results(root)
     assert 0 < len(before) < 4
     resumed: list[int] = []

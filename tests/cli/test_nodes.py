@@ -1,8 +1,6 @@
 """Processes that others start: by hand on two machines (played on this one), torchrun and srun."""
 
-import os
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.processes import LIMIT
+from tests.processes import run_together
 
 from equida.cli import main
 
@@ -40,23 +38,10 @@ def together(
 ) -> list[str]:
     """What the commands print on both streams when they run at once; all must end with `code`."""
     port = free_port()
-    common = {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "MASTER_PORT": port}
-    started = [
-        subprocess.Popen(
-            command,
-            env={**os.environ, **common, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for command, environment in zip(commands, environments, strict=True)
-    ]
-    try:
-        said = [process.communicate(timeout=LIMIT)[0] for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    assert [process.returncode for process in started] == [code] * len(started), said
+    added = [{"MASTER_PORT": port, **environment} for environment in environments]
+    ended = run_together(commands, added)
+    said = [each.out + each.err for each in ended]
+    assert [each.code for each in ended] == [code] * len(ended), said
     return said
 
 

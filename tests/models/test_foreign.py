@@ -1,13 +1,12 @@
 """Networks of other tools as backbones: ONNX, transformers, timm's folders, modules in memory."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests import processes
 from tests.small_data import write_pictures
 from torch import nn
 
@@ -204,7 +203,7 @@ def test_a_module_in_memory(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_pickled_module_named_by_a_flag(pictures: Path) -> None:
     code = "from torch import nn, save; save(nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten()),"
-    subprocess.run([sys.executable, "-c", f"{code} 'net.pt')"], check=True, timeout=60)
+    processes.run(processes.python(f"{code} 'net.pt')"))
     plugins.permit("net.pt")
     assert load_backbone("net.pt").width == 12
     torch.save({"weight": torch.zeros(1)}, "weights.pt")

@@ -4,7 +4,6 @@ Two real gloo processes train every registered method; the same is done here on 
 """
 
 import functools
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import torch
 from lightning_fabric import Fabric
 from safetensors.torch import load_file
+from tests.processes import run
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 sys.path.insert(0, str(SCRIPT.parent))
@@ -26,10 +26,7 @@ BATCH_LEVEL = (
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("two")
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(out)], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 0, done.stderr
+    run([sys.executable, SCRIPT, out], limit=500)  # before the limit of the test
     return out
 
 
