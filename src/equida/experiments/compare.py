@@ -109,6 +109,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         weights=asked.weights,
         features=False,
         origin=task_origin(opened),
+        cache=asked.cache,
         recipe_params=request.recipe_params,
         on_features=on_images,
         say=remarks.say,
