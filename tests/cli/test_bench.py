@@ -228,7 +228,7 @@ def test_a_killed_grid_goes_on_where_it_was(
         (["--backbone", "resnet50"], "--backbone has no effect"),
         (["--tasks", "A2X"], "no task 'A2X'"),
         (["--select", "best"], "--select is 'best'"),
-        (["--sweep", "q=1"], "--sweep q"),
+        (["--sweep", "q=1"], "q: neither the recipe nor any of"),
         (["--seeds", "none"], "--seeds"),
         (["--jobs", "-1"], "--jobs"),
         (["--recipe", "papr"], "did you mean 'paper'"),

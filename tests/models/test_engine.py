@@ -280,5 +280,5 @@ def test_the_flag_and_the_summary(
     assert main([*call, "engine_nets:Plain", "--engine", "tensorrt"]) == 2
     assert "onnxruntime" in capsys.readouterr().err
     plugins.permit("engine_nets:Plain")
-    with pytest.raises(InputError, match="engine is 'fast'; it must be one of: auto, onnxruntime"):
+    with pytest.raises(InputError, match="engine is 'fast'; it must be one of auto, onnxruntime"):
         equida.extract_features(photos, backbone="engine_nets:Plain", engine="fast")  # type: ignore[arg-type]

@@ -219,7 +219,7 @@ def test_a_comma_too_many_freezes_no_more(run: Run) -> None:
     torch.manual_seed(0)
     expected = weights(small_images(run, freeze="layers.0"))
     assert same(weights(small_images(run, freeze="layers.0,")), expected)
-    with pytest.raises(InputError, match="freeze is ' , '; it must be all, or first parts"):
+    with pytest.raises(InputError, match="freeze is ' , '; expected all, or prefixes"):
         small_images(run, freeze=" , ")
 
 

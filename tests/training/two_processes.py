@@ -64,7 +64,12 @@ class OnCPU(nn.BatchNorm1d):
 
 
 def built_for(
-    config: RunConfig, task: Task, fabric: Fabric, loaded: SeededBackbone | None = None
+    config: RunConfig,
+    task: Task,
+    fabric: Fabric,
+    loaded: SeededBackbone | None = None,
+    *,
+    look_at_target: bool = False,
 ) -> Built:
     """As for a GPU: several processes share the statistics of batch normalisation."""
     made = build(config, task, fabric)
