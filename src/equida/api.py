@@ -281,7 +281,7 @@ def extract_features(
     """
     name = backbone_name(backbone)
     request = ExtractionRequest(
-        _text(images), _text(data), domains, _text(weights), _text(out), devices, cluster
+        _text(images), _text(data), domains or (), _text(weights), _text(out), devices, cluster
     )
     options = ExtractionOptions(
         dtype, views, seed, batch_size, workers, reduced_decode, skip_unreadable, engine

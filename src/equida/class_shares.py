@@ -68,6 +68,8 @@ def shares_title(text: str) -> str:
 
 def _values(given: Any, name: str) -> tuple[Mapping[str, float] | Sequence[float], str]:
     """The numbers, by class name or in order, and what error messages call their origin."""
+    if isinstance(given, os.PathLike):
+        given = os.fspath(given)
     if not isinstance(given, str):
         return _numbers(_plain(given), name), name
     text = given.strip()

@@ -182,3 +182,23 @@ def test_domains_of_a_file_that_differ_only_in_case(tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", Ab_x=np.zeros((2, 3)), aB_x=np.zeros((2, 3)))
     with pytest.raises(InputError, match="holds the domains Ab, aB; give the exact name"):
         feature_domain(tmp_path / "g.npz", domain="ab")
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("x\u00b2", "x2"),
+        ("m\u00b3", "m3"),
+        ("\u2460", "1"),
+        ("\u2161", "II"),
+        ("\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+         "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"),
+    ],
+)  # fmt: skip
+def test_names_that_look_different_are_different_classes(pair: tuple[str, str]) -> None:
+    check_class_names(pair, "photos")
+
+
+def test_a_ligature_is_its_letters() -> None:
+    with pytest.raises(InputError, match="characters that look the same or cannot be seen"):
+        check_class_names(["\ufb01sh", "fish"], "photos")

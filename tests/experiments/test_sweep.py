@@ -95,3 +95,16 @@ def test_a_prior_is_one_of_all_parts_of_a_composition() -> None:
         variants(["cdan"], [parse_sweep("prior=source")], None)
     with pytest.raises(InputError, match=r"prior_strength is 0\.5, but the prior is 'estimate'"):
         variants(["nsm"], [parse_sweep("prior=estimate"), parse_sweep("prior_strength=0.5")], None)
+
+
+def test_the_strength_of_an_estimate_is_not_varied() -> None:
+    """Before: a grid over priors and strengths was refused as a whole."""
+    crossed = [Sweep("prior", ("uniform", "estimate")), Sweep("prior_strength", (0.25, 1.0))]
+    found = [dict(variant.shown) for variant in variants(["nsm"], crossed, None)]
+    assert found == [
+        {"prior": "uniform", "prior_strength": 0.25},
+        {"prior": "uniform", "prior_strength": 1.0},
+        {"prior": "estimate"},
+    ]
+    with pytest.raises(InputError, match="is used as it is; leave prior_strength out"):
+        variants(["nsm"], [Sweep("prior", ("estimate",)), crossed[1]], None)

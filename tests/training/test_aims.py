@@ -244,3 +244,26 @@ def test_recorded_shares_that_do_not_fit_are_refused() -> None:
     config = RunConfig("nsm", SMALL, overrides={"prior": "estimate"}, aims=aims)
     with pytest.raises(InputError, match=r"aims\.nsm\.aim has 2 shares .* expected 4 shares"):
         train(config, skewed())
+
+
+def test_what_is_asked_for_is_said_where_all_parts_ask_for_the_same() -> None:
+    aim = Aim("[0.5, 0.3, 0.2]", 1.0, [0.5, 0.3, 0.2], [0.5, 0.3, 0.2], False)
+    both = build("bnm+nsm", 5, 3, torch.nn.Linear(5, 3))
+    assert module.aim_of(both, {}) == pytest.approx([1 / 3] * 3)
+    assert module.aim_of(both, {"bnm": aim, "nsm": aim}) == [0.5, 0.3, 0.2]
+    assert module.aim_of(both, {"nsm": aim}) is None  # BNM still aims at equal sizes
+    assert module.aim_of(build("dann+nsm", 5, 3, torch.nn.Linear(5, 3)), {"nsm": aim}) == [
+        0.5,
+        0.3,
+        0.2,
+    ]
+    assert module.aim_of(build("dann", 5, 3, torch.nn.Linear(5, 3)), {}) is None
+
+
+def test_a_prior_that_was_recorded_without_its_part_is_the_same_run() -> None:
+    recorded, asked, other = (
+        RunConfig("cdan+nsm", Recipe(), overrides=overrides)
+        for overrides in ({"prior": "source"}, {"nsm.prior": "source"}, {"nsm.prior": "estimate"})
+    )
+    assert recorded.describes_same_run(asked)
+    assert not recorded.describes_same_run(other)

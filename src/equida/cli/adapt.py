@@ -168,7 +168,7 @@ def _print_shares(done: "Run") -> None:
     room = console.width - sum(len(title) + 2 for title in titles)
     table.add_column(first, no_wrap=True, overflow="ellipsis", max_width=max(room, 6))
     for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
+        table.add_column(title, justify="right", no_wrap=True, min_width=len("100.0 %"))
     for name, *cells in others:
         table.add_row(Text(name), *cells)
     console.print(table)

@@ -22,10 +22,26 @@ def class_key(name: str) -> str:
     >>> class_key("Mug") == class_key("mug") == class_key(" \uff4d\uff55\uff47\u200b")
     True
     """
-    folded = unicodedata.normalize("NFKC", name).casefold()
-    seen = "".join(letter for letter in folded if unicodedata.category(letter) != "Cf")
+    folded = composed("".join(map(_plain_form, name))).casefold()
+    seen = "".join(letter for letter in folded if not _is_invisible(letter))
     # Letters can be composed anew once nothing stands between them, and then have a case again.
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).strip()
+    return composed(composed(seen).casefold()).strip()
+
+
+def _plain_form(letter: str) -> str:
+    """The letter without full or half width, and a ligature as its letters.
+
+    Other forms mean something else: m\u00b2 is not m2, and \u2460 is not 1.
+    """
+    kind = unicodedata.decomposition(letter).partition(" ")[0]
+    ligature = kind == "<compat>" and "LIGATURE" in unicodedata.name(letter, "")
+    plain = kind in ("<wide>", "<narrow>") or ligature
+    return unicodedata.normalize("NFKC", letter) if plain else letter
+
+
+def _is_invisible(letter: str) -> bool:
+    """Whether a character cannot be seen; tags tell the flags of England and Scotland apart."""
+    return unicodedata.category(letter) == "Cf" and not "\U000e0020" <= letter <= "\U000e007f"
 
 
 def check_class_names(names: Sequence[str], origin: str) -> None:
@@ -63,6 +79,10 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
 
 def _difference(one: str, other: str) -> str:
     """What two names with one key differ in, in words."""
+    if any(
+        _plain_form(letter) != letter for letter in one + other
+    ):  # folding case would take a ligature apart
+        return "characters that look the same or cannot be seen"
     if one.casefold() == other.casefold():
         return "case"
     if composed(one).casefold() == composed(other).casefold():

@@ -88,6 +88,7 @@ def variants(
         used |= {sweep.name for sweep in mine}
         for values in itertools.product(*(sweep.values for sweep in mine)):
             chosen = {sweep.name: value for sweep, value in zip(mine, values, strict=True)}
+            chosen = _without_idle_strengths(chosen, mine)
             variant = make_variant(method, chosen, benchmark)
             found.setdefault(variant.key(), variant)
     for sweep in sweeps:
@@ -98,6 +99,22 @@ def variants(
                 f" the methods have {', '.join(known) or 'none'}"
             )
     return list(found.values())
+
+
+def _without_idle_strengths(chosen: Mapping[str, Any], sweeps: Sequence[Sweep]) -> dict[str, Any]:
+    """Without the strength of a prior where it is varied and this value is "estimate".
+
+    An estimate is used as it is; the combinations that differ in its strength alone are one.
+    """
+    varied = {sweep.name for sweep in sweeps if len(sweep.values) > 1}
+    kept = {}
+    for name, value in chosen.items():
+        own = name.removesuffix("_strength")
+        prior = own if own in chosen else "prior"
+        strength = name.rpartition(".")[2] == "prior_strength"
+        if not (strength and prior in varied and chosen[prior] == "estimate"):
+            kept[name] = value
+    return kept
 
 
 def _merged(sweeps: Sequence[Sweep]) -> list[Sweep]:

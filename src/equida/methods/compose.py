@@ -189,7 +189,7 @@ def check_overrides(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
     {'bnm.prior': 'estimate', 'nsm.prior': 'source'}
     """
     checked = {}
-    for key, value in _spread(name, overrides).items():
+    for key, value in spread_priors(name, overrides).items():
         part, spec = find_field(name, key)
         checked[key] = spec.value(value, f"{part}.{spec.name}")
     return checked
@@ -217,7 +217,7 @@ def _by_part(name: str, overrides: Mapping[str, Any]) -> dict[str, dict[str, Any
     return found
 
 
-def _spread(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+def spread_priors(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """The overrides, with what is given to all parts given to each that has no value of its own."""
     parts = split_name(name)
     owners = {

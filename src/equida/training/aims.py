@@ -150,15 +150,16 @@ def apply_aims(method: Method, aims: Mapping[str, Aim]) -> None:
 
 
 def aim_of(method: Method, aims: Mapping[str, Aim]) -> list[float] | None:
-    """The class shares that the first aiming part of a method aims at; None where no part does.
+    """The class shares that a method aims at; None where it has none, or its parts have different.
 
     Parts without an entry in `aims` aim at equal shares.
     """
-    if aims:
-        return list(next(iter(aims.values())).aim)
     parts = method.methods.values() if isinstance(method, Composite) else [method]
-    aiming = any(isinstance(part, AimingMethod) for part in parts)
-    return [1.0 / method.classes] * method.classes if aiming else None
+    aiming = sum(isinstance(part, AimingMethod) for part in parts)
+    found = {tuple(aim.aim) for aim in aims.values()}
+    if aiming > len(aims):
+        found.add((1.0 / method.classes,) * method.classes)
+    return list(found.pop()) if len(found) == 1 else None
 
 
 def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:

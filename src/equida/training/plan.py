@@ -99,9 +99,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     """
     remarks = remarks or Remarks()
     if request.trust and not request.from_run:
-        raise InputError(
-            "--trust has no effect without --from RUN, whose record would be trusted; leave it out"
-        )
+        remarks.say("--trust has no effect without --from RUN, whose record would be trusted")
     named = backbone_name(request.backbone) if request.backbone else None
     method = method_name(request.method)
     request = dataclasses.replace(request, method=method, backbone=named)
