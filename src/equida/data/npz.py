@@ -52,6 +52,8 @@ class Npz:
         member = self._archive.getinfo(key + _ENDING)
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise InputError(f"{self.path}: {key} is compressed in a way that numpy does not use")
+        # Before it is opened: newer versions of zipfile refuse overlaps in words of their own.
+        self._check_place(member, key)
         with self._archive.open(member) as stream:
             header = _read_header(stream)
         if header.dtype.hasobject:
@@ -69,13 +71,16 @@ class Npz:
                 f"{self.path}: {key} cannot have {member.file_size} bytes in the"
                 f" {member.compress_size} that it takes in the file; make the file again"
             )
+        return header
+
+    def _check_place(self, member: zipfile.ZipInfo, key: str) -> None:
+        """Refuse a member whose bytes belong to another one, or to the directory, as well."""
         offsets = [other.header_offset for other in self._archive.infolist()]
         after = [offset for offset in offsets if offset > member.header_offset]
         end = min(after, default=self._archive.start_dir)
         start = self._start(member)
         if offsets.count(member.header_offset) > 1 or start + member.compress_size > end:
             raise InputError(f"{self.path}: {key} overlaps other data; make the file again")
-        return header
 
     def read(self, key: str) -> NDArray[Any]:
         """The whole array, whose checksum is compared; pickled objects are refused."""
