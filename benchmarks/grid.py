@@ -29,7 +29,7 @@ from equida.data.benchmarks import BENCHMARKS
 from equida.experiments.execute import Workers, do_runs
 from equida.experiments.grid import Grid, chosen_methods, plan
 from equida.runs.variant import Variant
-from equida.training.build import build
+from equida.training.build import build_run
 from equida.training.config import RunConfig
 from equida.training.optimizer import schedule
 from equida.training.recipe import Recipe
@@ -42,7 +42,7 @@ def bare(method: str, iterations: int = 1000) -> float:
     """Seconds of one thread for a run without anything around it."""
     torch.set_num_threads(1)
     task, recipe = features(), Recipe(iterations=iterations)
-    built = build(RunConfig(method, recipe), task, Fabric(devices=1, accelerator="cpu"))
+    built = build_run(RunConfig(method, recipe), task, Fabric(devices=1, accelerator="cpu"))
     source, target = rows(task.source), rows(task.target)
     labels = torch.from_numpy(task.source.labels)
     sources, targets = (shuffled(len(x), recipe.batch_size) for x in (source, target))

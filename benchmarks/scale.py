@@ -467,11 +467,11 @@ def do_extract(folder: str) -> dict[str, Any]:
     """Features of every image."""
     from equida.data import image_folder
     from equida.models.backbone import load_backbone
-    from equida.models.extractor import ExtractionOptions, FeatureExtractor, image_files
+    from equida.models.extractor import ExtractionOptions, FeatureExtractor, require_images
 
     weights = Path(folder) / "weights.pth"
     torch.save(load_backbone("test_resnet", pretrained=False).module.state_dict(), weights)
-    domains = [image_files(image_folder(f"{folder}/photo"))]
+    domains = [require_images(image_folder(f"{folder}/photo"))]
 
     class Silent:
         def start(self, label: str, total: int) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file
-from tests.small_data import BACKBONE, blobs, write_pictures
+from safetensors.torch import load_file, save_file
+from tests.small_data import BACKBONE, blobs, write_blobs, write_pictures
 from torch import nn
 
 import equida
@@ -389,3 +389,30 @@ def test_a_run_on_extracted_features_predicts_images(photos: Path) -> None:
     images, rows = run.predict("clipart"), run.predict(target.domain())
     np.testing.assert_allclose(images.probs, rows.probs, atol=1e-4)
     np.testing.assert_allclose(rows.probs, files.predictions.probs.numpy(), atol=1e-6)
+
+
+def test_a_run_is_done_again(tmp_path: Path) -> None:
+    file = write_blobs(tmp_path / "blobs.npz")
+    options: dict[str, Any] = {"recipe_params": SMALL, "progress": False}
+    run = equida.adapt(f"{file}:a", f"{file}:b", out="first", **options)
+    before = sorted(tmp_path.iterdir())
+    made = run.repeat()
+    assert made.same
+    assert str(made) == f"the same: {made.tensors} weight tensors are equal bit for bit"
+    assert sorted(tmp_path.iterdir()) == before
+    assert run.repeat(tmp_path / "second").same
+    assert equida.load_run("second").result is not None
+    with pytest.raises(InputError, match="second holds a run already"):
+        run.repeat("second")
+    weights = load_file("first/model.safetensors")
+    save_file({name: value + 1 for name, value in weights.items()}, "first/model.safetensors")
+    made = run.repeat()
+    assert not made.same
+    assert str(made).startswith("different weights (with the same versions and data); figures")
+    assert made.figures["equity"][0] == made.figures["equity"][1]
+    assert "  equity: " in str(made)
+
+
+def test_data_in_memory_cannot_be_used_again(arrays: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="was trained on data in memory"):
+        adapted(arrays).repeat()

@@ -76,6 +76,15 @@ def test_there_are_commands_and_programs() -> None:
     assert len([program for program in PROGRAMS.values() if program]) > 2
 
 
+def test_every_command_has_a_row_in_python() -> None:
+    rows = re.findall(r"^\| `equida (\w+)[^|]*\| (.+) \|$", PAGES["docs/python.md"], re.MULTILINE)
+    assert {verb for verb, _ in rows} == set(VERBS)
+    for _, text in rows:
+        for place in re.findall(r"`(equida[\w.]+)`", text):
+            module, _, name = place.rpartition(".")
+            assert hasattr(importlib.import_module(module), name), place
+
+
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with photos/ and clipart/, as the pages assume them: two classes, noise images."""

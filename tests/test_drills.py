@@ -59,7 +59,7 @@ from functools import partial
 
 import numpy as np
 
-from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, register
+from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, register_benchmark
 from equida.data.domain import ArrayDomain
 
 CLASSES = ("near", "far")
@@ -71,7 +71,7 @@ def cloud(name, shift):
     return ArrayDomain(values.astype(np.float32), name=name, classes=CLASSES, labels=labels)
 
 
-register(
+register_benchmark(
     Benchmark(
         name="clouds",
         title="Clouds",

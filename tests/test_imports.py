@@ -158,3 +158,18 @@ def test_a_run_on_features_imports_little(tmp_path: Path) -> None:
     }  # fmt: skip
     assert "torch" in loaded
     assert not loaded & heavy
+
+
+def test_a_public_name_means_one_thing() -> None:
+    """No function or class at the top of a module has the name of another one elsewhere.
+
+    The modules of the command line are alike on purpose: each has its `Arguments` and its `run`.
+    """
+    places: dict[str, list[str]] = {}
+    for file in sorted(ROOT.rglob("*.py")):
+        if file.parent.name == "cli" and not file.name.startswith("_"):
+            continue
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(file.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -18,7 +18,7 @@ import equida
 from equida import plugins
 from equida.cli import main
 from equida.errors import InputError
-from equida.methods import METHODS, Method, build, method_name
+from equida.methods import METHODS, Method, build_method, method_name
 from equida.training.config import RunConfig
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,7 +122,7 @@ def test_compositions_name_their_flags_by_the_class(here: Path) -> None:
     argv = [*ADAPT, "--method", "nsm+my_module:Mine", "--mine-weight", "2", "--nsm-r", "0.3"]
     assert main([*argv, "-o", "run"]) == 0
     assert dict(config_of("run").overrides) == {"my_module:Mine.weight": 2.0, "nsm.r": 0.3}
-    method = build("nsm+my_module:Mine", 4, 2, torch.nn.Linear(4, 2), {"Mine.weight": 2.0})
+    method = build_method("nsm+my_module:Mine", 4, 2, torch.nn.Linear(4, 2), {"Mine.weight": 2.0})
     assert method.config["my_module:Mine"].weight == 2.0
 
 

@@ -26,7 +26,15 @@ from equida.cli import VERBS, arguments_class
 from equida.cli._parse import parse
 from equida.data import BENCHMARKS
 from equida.fields import short_text, specs
-from equida.methods import METHODS, STANDARD, Description, Output, TaskRows, build, describe
+from equida.methods import (
+    METHODS,
+    STANDARD,
+    Description,
+    Output,
+    TaskRows,
+    build_method,
+    describe_method,
+)
 from equida.training.recipe import RECIPES
 
 RESULTS = {
@@ -140,7 +148,7 @@ def operations(name: str) -> int:
     rows, width, bottleneck, classes = 36, 1280, 256, 31
     random = torch.Generator().manual_seed(0)
     body, head = torch.nn.Linear(width, bottleneck), torch.nn.Linear(bottleneck, classes)
-    method = build(name, bottleneck, classes, head)
+    method = build_method(name, bottleneck, classes, head)
     labels = torch.arange(4 * classes) % classes
     x = torch.randn(len(labels), width, generator=random) + labels[:, None]
     if method.prepares:  # which is not a part of a step, and done here on a few columns
@@ -227,7 +235,7 @@ def method_pages(docs: Path) -> None:
             old.unlink()
     rows = []
     for name in own:
-        described = describe(name)
+        described = describe_method(name)
         write(docs / "methods" / f"{name}.md", method_page(docs, described, notes.get(name, {})))
         eleven = "yes" if name in STANDARD else ""
         free = "yes" if described.source_free else ""
@@ -293,7 +301,7 @@ def loss_page(docs: Path) -> None:
                 f"[`{name}`]({page})",
                 said or first_paragraph(loss),
                 prior,
-                authors(describe(method).reference) if method in METHODS else "",
+                authors(describe_method(method).reference) if method in METHODS else "",
                 pushes_towards(loss),
             ]
         )
@@ -315,7 +323,7 @@ def loss_page(docs: Path) -> None:
     for name in alignment.__all__:
         users = users_of(name)
         links = ", ".join(f"[{user}](methods/{user}.md)" for user in users)
-        references = "; ".join(dict.fromkeys(authors(describe(u).reference) for u in users))
+        references = "; ".join(dict.fromkeys(authors(describe_method(u).reference) for u in users))
         rows.append([f"`{name}`", links, references, first_paragraph(getattr(alignment, name))])
     parts.append(wide_table(["name", "methods", "reference", "what it returns"], rows))
     parts.append("Arguments and examples: [losses](api/losses.md), [alignment](api/alignment.md).")

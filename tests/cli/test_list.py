@@ -7,7 +7,7 @@ import pytest
 from equida.cli import main
 from equida.data import BENCHMARKS
 from equida.methods import METHODS
-from equida.training.recipe import RECIPES, Recipe, register
+from equida.training.recipe import RECIPES, Recipe, register_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ def test_a_new_recipe_is_listed_with_its_idea(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RECIPES, "_entries", dict(RECIPES._entries))
-    register("long", Recipe(iterations=9000), idea="Trains for longer.")
+    register_recipe("long", Recipe(iterations=9000), idea="Trains for longer.")
     assert main(["list", "recipes"]) == 0
     assert "Trains for longer." in capsys.readouterr().out
 

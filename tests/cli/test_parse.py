@@ -133,5 +133,5 @@ def test_only_the_making_of_a_request_takes_flags_without_a_type() -> None:
                     assert node.name == "request_of", f"{file.name}: {node.name}"
                     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
                     names = {each.func.id for each in calls if isinstance(each.func, ast.Name)}
-                    known = {"request_from", "overrides", "listed", "benchmark"}
+                    known = {"request_from", "overrides", "alternatives", "benchmark"}
                     assert names <= known, f"{file.name} does work: {names - known}"

@@ -106,7 +106,7 @@ def test_rows_appear_before_the_last_image_is_read(
             written.append(capsys.readouterr().out.count("\n"))
             yield file
 
-    monkeypatch.setattr(predictor, "image_files", slowly)
+    monkeypatch.setattr(predictor, "files_to_label", slowly)
     assert main(["predict", str(run), "any", "--batch-size", "4"]) == 0
     assert written == [1, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0]
 

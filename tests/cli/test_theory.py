@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from equida.cli import main, theory
-from equida.paper.theory import study
+from equida.cli import main
+from equida.paper.theory import study, write
 from equida.paper.theory.checks import QUICK, Context
 from equida.paper.theory.examples import example_checks
 from equida.paper.theory.prior import prior_checks
@@ -49,8 +49,8 @@ def test_a_surprise_is_printed_and_exits_with_1(
         checks[-1] = dataclasses.replace(checks[-1], verdict="differs", as_documented=False)
         return TheoryStudy(checks, QUICK, 0, 1.0)
 
-    monkeypatch.setattr(theory, "run_theory", one_surprise)
-    monkeypatch.setattr(theory, "_draw", lambda study, folder: [])
+    monkeypatch.setattr(write, "run_theory", one_surprise)
+    monkeypatch.setattr(write, "_draw", lambda study, folder: [])
     assert main(["theory", "--out", str(tmp_path)]) == 1
     assert "Not as documented: table-3.parameters" in capsys.readouterr().out
     assert json.loads((tmp_path / "theory.json").read_text())["as_documented"] is False

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from equida.methods import METHODS, Output, TaskRows, build, default_config, describe
+from equida.methods import METHODS, Output, TaskRows, build_method, default_config, describe_method
 
 INPUTS, FEATURES, CLASSES, ROWS = 8, 12, 4, 16
 ALONE = list(METHODS)
@@ -42,7 +42,7 @@ class Case:
                 if key in fields:
                     overrides.setdefault(f"{part}.{key}", value)
         self.network = Network()
-        self.method = build(name, FEATURES, CLASSES, self.network.classifier, overrides)
+        self.method = build_method(name, FEATURES, CLASSES, self.network.classifier, overrides)
         self.labels = torch.arange(ROWS) % CLASSES
         centres = 1.5 * torch.randn(CLASSES, INPUTS)
         self.source = centres[self.labels] + torch.randn(ROWS, INPUTS)
@@ -324,7 +324,9 @@ def test_each_side_of_symnets_moves_its_own_parameters_alone(key: str) -> None:
 @pytest.mark.parametrize("name", ALONE)
 def test_hyper_parameters_are_frozen_documented_and_ranged(name: str) -> None:
     config = default_config(name)
-    for field, said in zip(dataclasses.fields(config), describe(name).hyperparameters, strict=True):
+    for field, said in zip(
+        dataclasses.fields(config), describe_method(name).hyperparameters, strict=True
+    ):
         assert len(said.meaning) > 15, f"{name}.{field.name} has no docstring"
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(config, field.name, field.default)
@@ -337,7 +339,7 @@ def test_hyper_parameters_are_frozen_documented_and_ranged(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALONE)
 def test_what_a_list_says_is_one_line_each(name: str) -> None:
-    said = describe(name)
+    said = describe_method(name)
     assert 20 < len(said.idea) < 100
     assert said.idea.endswith(".")
     assert "\n" not in said.reference

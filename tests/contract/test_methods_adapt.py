@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from equida.methods import METHODS, Output, TaskRows, build
+from equida.methods import METHODS, Output, TaskRows, build_method
 
 CLASSES, FEATURES, STEPS, BATCH = 5, 16, 120, 40
 
@@ -56,7 +56,7 @@ def target_accuracy(name: str) -> float:
     network = Network()
     # The discriminator's width is for real features; it only costs time here.
     overrides = {"width": 64} if name in ("dann", "cdan") else None
-    method = build(name, FEATURES, CLASSES, network.classifier, overrides)
+    method = build_method(name, FEATURES, CLASSES, network.classifier, overrides)
     method.use_prepared(method.prepare(TaskRows(source.x, source.y, target.x, 0)))
     parameters = [*network.parameters(), *method.parameters()]
     optimizer = torch.optim.SGD(

@@ -32,7 +32,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if os.geteuid() == 0:
         if subprocess.run(["id", "postgres"], capture_output=True).returncode:
             pytest.skip("root cannot run a PostgreSQL server, and there is no user postgres")
-        other = ["runuser", "-u", "postgres", "--"]
+        # It is among the programs of the administrator, which a short PATH leaves out.
+        runuser = shutil.which("runuser", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+        if runuser is None:
+            pytest.skip("root cannot run a PostgreSQL server, and there is no runuser")
+        other = [runuser, "-u", "postgres", "--"]
     place = tmp_path_factory.mktemp("postgresql")
     for folder in (place, *place.parents[:3]):
         with contextlib.suppress(PermissionError):

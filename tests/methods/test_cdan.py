@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from equida.methods import Output, build
+from equida.methods import Output, build_method
 from equida.methods.cdan import CDAN
 
 
@@ -14,7 +14,7 @@ from equida.methods.cdan import CDAN
 def test_the_map_is_randomised_from_4096_dimensions_on(
     features: int, classes: int, width: int
 ) -> None:
-    method = build("cdan", features, classes, nn.Linear(features, classes))
+    method = build_method("cdan", features, classes, nn.Linear(features, classes))
     assert isinstance(method, CDAN)
     first = method.discriminator[0]
     assert isinstance(first, nn.Linear)
@@ -26,7 +26,9 @@ def test_the_map_is_randomised_from_4096_dimensions_on(
 
 def logits_gradient(entropy: bool, progress: float) -> Tensor:
     torch.manual_seed(0)
-    method = build("cdan", 6, 3, nn.Linear(6, 3), {"entropy": entropy, "dropout": 0.0, "width": 8})
+    method = build_method(
+        "cdan", 6, 3, nn.Linear(6, 3), {"entropy": entropy, "dropout": 0.0, "width": 8}
+    )
     logits = torch.randn(4, 3, requires_grad=True)
     output = Output(torch.randn(4, 6), logits)
     terms = method(output, torch.zeros(4, dtype=torch.int64), output, progress)

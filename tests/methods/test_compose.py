@@ -14,7 +14,7 @@ from equida.methods import (
     STANDARD,
     Composite,
     Output,
-    build,
+    build_method,
     check_overrides,
     configure,
     default_config,
@@ -50,27 +50,27 @@ def test_max_square_weighs_one_over_classes_unless_told() -> None:
     labels = torch.zeros(4, dtype=torch.int64)
     # Uniform predictions over 3 classes have squares of sum 1/3.
     for overrides, expected in (({}, -1 / 9), ({"trade_off": 2.0}, -2 / 3)):
-        terms = build("max_square", 6, 3, head(), overrides)(output, labels, output, 0.0)
+        terms = build_method("max_square", 6, 3, head(), overrides)(output, labels, output, 0.0)
         assert terms["max_square"].item() == pytest.approx(expected)
 
 
 def test_a_clash_of_names_gets_the_method_in_front() -> None:
-    method = build("safn+entropy", 6, 3, head(), {"safn.entropy": 0.1})
+    method = build_method("safn+entropy", 6, 3, head(), {"safn.entropy": 0.1})
     output = Output(torch.randn(4, 6), torch.randn(4, 3))
     terms = method(output, torch.zeros(4, dtype=torch.int64), output, 0.5)
     assert set(terms) == {"norm_source", "norm_target", "entropy", "entropy.entropy"}
 
 
 def test_composition_says_what_its_parts_say() -> None:
-    assert build("symnets+nsm", 6, 3, head()).owns_cross_entropy
-    assert not build("dan+nsm", 6, 3, head()).owns_cross_entropy
-    assert build("bnm+nsm", 6, 3, head()).source_free
-    assert not build("dan+nsm", 6, 3, head()).source_free
+    assert build_method("symnets+nsm", 6, 3, head()).owns_cross_entropy
+    assert not build_method("dan+nsm", 6, 3, head()).owns_cross_entropy
+    assert build_method("bnm+nsm", 6, 3, head()).source_free
+    assert not build_method("dan+nsm", 6, 3, head()).source_free
 
 
 def test_at_most_one_part_may_predict_by_itself() -> None:
-    second = build("mcd", 6, 3, head())
-    other = build("mcd", 6, 3, head())
+    second = build_method("mcd", 6, 3, head())
+    other = build_method("mcd", 6, 3, head())
     with pytest.raises(InputError, match="one and other each predict"):
         Composite({"one": second, "other": other})
 
@@ -149,7 +149,7 @@ def test_what_a_user_gets_wrong_is_one_line(
     name: str, overrides: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        build(name, 6, 3, head(), overrides)
+        build_method(name, 6, 3, head(), overrides)
     assert "\n" not in str(caught.value)
 
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from equida.alignment import ramp, symmetric_classifier_loss, symmetric_feature_loss
 from equida.losses import nsm
-from equida.methods import Composite, Output, build
+from equida.methods import Composite, Output, build_method
 from equida.methods.mcd import MCD
 from equida.methods.symnets import SymNets
 
@@ -24,7 +24,7 @@ def test_symnets_has_the_networks_head_as_its_target_classifier(
     outputs: tuple[nn.Linear, Output, Tensor, Output],
 ) -> None:
     head, source, labels, target = outputs
-    method = build("symnets", 6, 3, head)
+    method = build_method("symnets", 6, 3, head)
     assert isinstance(method, SymNets)
     joint = [
         torch.cat([method.source_classifier(output.features), output.logits], 1)
@@ -43,12 +43,12 @@ def test_mcd_predicts_with_the_mean_of_both_heads(
     outputs: tuple[nn.Linear, Output, Tensor, Output],
 ) -> None:
     head, _, _, target = outputs
-    method = build("mcd", 6, 3, head)
+    method = build_method("mcd", 6, 3, head)
     assert isinstance(method, MCD)
     second = method.second(target.features)
     assert not torch.allclose(second, target.logits)
     torch.testing.assert_close(method.predict(target), (target.logits + second) / 2)
-    composed = build("mcd+nsm", 6, 3, head)
+    composed = build_method("mcd+nsm", 6, 3, head)
     assert not torch.equal(composed.predict(target), target.logits)
 
 
@@ -57,7 +57,7 @@ def test_beside_mcd_the_mean_that_predicts_is_sharpened(
     name: str, outputs: tuple[nn.Linear, Output, Tensor, Output]
 ) -> None:
     head, source, labels, target = outputs
-    method = build(name, 6, 3, head, {"nsm.normalize": "paper"})
+    method = build_method(name, 6, 3, head, {"nsm.normalize": "paper"})
     assert isinstance(method, Composite)
     mcd = method.methods["mcd"]
     assert isinstance(mcd, MCD)
@@ -75,7 +75,7 @@ def test_the_second_head_learns_the_source_from_the_first_step(
     name: str, outputs: tuple[nn.Linear, Output, Tensor, Output]
 ) -> None:
     head, source, labels, target = outputs
-    method = build(name, 6, 3, head)
+    method = build_method(name, 6, 3, head)
     full = method(source, labels, target, 0.0)
     for ramp_ in (0.0, 0.25, 1.0):
         terms = method.ramped_terms(source, labels, target, 0.0, ramp_)
@@ -90,7 +90,7 @@ def test_reversal_grows_with_progress(
     name: str, outputs: tuple[nn.Linear, Output, Tensor, Output]
 ) -> None:
     head, source, labels, target = outputs
-    method = build(name, 6, 3, head, {"dropout": 0.0})
+    method = build_method(name, 6, 3, head, {"dropout": 0.0})
 
     def gradient(progress: float) -> Tensor:
         features = target.features.clone().requires_grad_()

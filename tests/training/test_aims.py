@@ -14,7 +14,7 @@ from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.shares import estimate_shares, source_predictions
 from equida.fields import specs
-from equida.methods import METHODS, Output, build
+from equida.methods import METHODS, Output, build_method
 from equida.methods.aiming import AimingMethod
 from equida.methods.base import TaskRows
 from equida.training import aims as module
@@ -61,7 +61,7 @@ def test_a_method_uses_the_shares_that_it_is_given(name: str) -> None:
     output, labels = Output(torch.zeros(6, 5), logits), torch.zeros(6, dtype=torch.long)
     values = []
     for shares in (None, [0.25] * 4, [0.7, 0.1, 0.1, 0.1]):
-        method = build(name, 5, 4, torch.nn.Linear(5, 4))
+        method = build_method(name, 5, 4, torch.nn.Linear(5, 4))
         assert isinstance(method, AimingMethod)
         if shares:
             method.aim_at(shares)
@@ -81,7 +81,7 @@ def test_cluster_labels_use_the_shares(run: Run) -> None:
     random = torch.Generator().manual_seed(0)
     source, target = (torch.randn(60, 8, generator=random) for _ in range(2))
     labels = torch.arange(60) % 4
-    method = build("clusters", 5, 4, torch.nn.Linear(5, 4))
+    method = build_method("clusters", 5, 4, torch.nn.Linear(5, 4))
     assert isinstance(method, AimingMethod)
     rows = TaskRows(source, labels, target, seed=3)
     plain = cluster_labels(source, labels, target, 4, 3)
@@ -248,16 +248,16 @@ def test_recorded_shares_that_do_not_fit_are_refused() -> None:
 
 def test_what_is_asked_for_is_said_where_all_parts_ask_for_the_same() -> None:
     aim = Aim("[0.5, 0.3, 0.2]", 1.0, [0.5, 0.3, 0.2], [0.5, 0.3, 0.2], False)
-    both = build("bnm+nsm", 5, 3, torch.nn.Linear(5, 3))
+    both = build_method("bnm+nsm", 5, 3, torch.nn.Linear(5, 3))
     assert module.aim_of(both, {}) == pytest.approx([1 / 3] * 3)
     assert module.aim_of(both, {"bnm": aim, "nsm": aim}) == [0.5, 0.3, 0.2]
     assert module.aim_of(both, {"nsm": aim}) is None  # BNM still aims at equal sizes
-    assert module.aim_of(build("dann+nsm", 5, 3, torch.nn.Linear(5, 3)), {"nsm": aim}) == [
+    assert module.aim_of(build_method("dann+nsm", 5, 3, torch.nn.Linear(5, 3)), {"nsm": aim}) == [
         0.5,
         0.3,
         0.2,
     ]
-    assert module.aim_of(build("dann", 5, 3, torch.nn.Linear(5, 3)), {}) is None
+    assert module.aim_of(build_method("dann", 5, 3, torch.nn.Linear(5, 3)), {}) is None
 
 
 def test_a_prior_that_was_recorded_without_its_part_is_the_same_run() -> None:

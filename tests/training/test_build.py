@@ -9,7 +9,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from equida.data import Task
 from equida.errors import InputError
-from equida.training.build import build, make_objective
+from equida.training.build import build_run, make_objective
 from equida.training.config import RunConfig
 from equida.training.recipe import Recipe, recipe
 
@@ -38,7 +38,7 @@ def test_several_gpus_share_the_statistics_of_batch_normalisation(
     """Built for devices that are not here: nothing is put on them yet."""
     config = RunConfig("cdan+nsm", Recipe(bottleneck=4, batch_size=4))
     fabric = SimpleNamespace(device=torch.device(device), world_size=processes)
-    built = build(config, task, fabric)  # type: ignore[arg-type]
+    built = build_run(config, task, fabric)  # type: ignore[arg-type]
     norms = [m for m in built.objective.modules() if isinstance(m, _BatchNorm)]
     assert norms
     assert {type(norm) for norm in norms} == {kind}

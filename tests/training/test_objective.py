@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from equida.losses import nsm
-from equida.methods import build
+from equida.methods import build_method
 from equida.models.network import Network
 from equida.training.objective import Objective
 
@@ -14,7 +14,7 @@ from equida.training.objective import Objective
 def objective(method: str = "nsm", **options: Any) -> Objective:
     torch.manual_seed(0)
     network = Network(nn.Identity(), 5, 3, bottleneck=4, dropout=0.0)
-    made = build(method, network.features, 3, network.classifier)
+    made = build_method(method, network.features, 3, network.classifier)
     return Objective(network, made, **options).train()
 
 

@@ -25,7 +25,7 @@ from equida.losses import nsm
 from equida.methods import METHODS, configure
 from equida.models.sync_batchnorm import with_shared_statistics
 from equida.training import loop, objective
-from equida.training.build import Built, SeededBackbone, build
+from equida.training.build import Built, SeededBackbone, build_run
 from equida.training.config import RunConfig
 from equida.training.loop import train
 from equida.training.prepare import prepare_method
@@ -72,7 +72,7 @@ def built_for(
     look_at_target: bool = False,
 ) -> Built:
     """As for a GPU: several processes share the statistics of batch normalisation."""
-    made = build(config, task, fabric)
+    made = build_run(config, task, fabric)
     if fabric.world_size > 1:
         with_shared_statistics(made.objective)
         for module in made.objective.modules():
@@ -140,11 +140,11 @@ def gradient(case: str, fabric: Fabric) -> State:
 
 def weights(case: str, fabric: Fabric) -> State:
     """After ten steps."""
-    vars(loop)["build"] = built_for
+    vars(loop)["build_run"] = built_for
     try:
         trained = train(config_of(case), toy_task(), fabric=fabric)
     finally:
-        vars(loop)["build"] = build
+        vars(loop)["build_run"] = build_run
     return {name: value.clone() for name, value in trained.built.objective.state_dict().items()}
 
 

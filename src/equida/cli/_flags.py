@@ -11,7 +11,7 @@ import tyro
 
 from equida.data.benchmarks import BENCHMARKS
 from equida.fields import FieldSpec, short_text, specs
-from equida.methods import METHODS, default_config, describe, method_name, split_name
+from equida.methods import METHODS, default_config, describe_method, method_name, split_name
 from equida.methods.aiming import PRIOR_FIELDS
 from equida.methods.auto import AUTO, CANDIDATES
 from equida.training.recipe import RECIPES, Recipe, hyperparameter_flag
@@ -19,10 +19,10 @@ from equida.training.recipe import RECIPES, Recipe, hyperparameter_flag
 T = TypeVar("T")
 
 
-def listed(names: Iterable[str]) -> str:
+def alternatives(names: Iterable[str]) -> str:
     """Names as a help text lists them, for the names of a registry.
 
-    >>> listed(["office31", "visda2017", "digits"])
+    >>> alternatives(["office31", "visda2017", "digits"])
     'office31, visda2017 or digits'
     """
     *others, last = names
@@ -39,7 +39,7 @@ ClassesFlag = Annotated[
     ),
 ]
 RecipeFlag = Annotated[
-    str, tyro.conf.arg(help=f"{listed(RECIPES)}; the backbone decides unless this is set.")
+    str, tyro.conf.arg(help=f"{alternatives(RECIPES)}; the backbone decides unless this is set.")
 ]
 NoCacheFlag = Annotated[
     bool,
@@ -94,7 +94,7 @@ ClusterFlag = Annotated[
     ),
 ]
 QuietFlag = Annotated[bool, tyro.conf.arg(help="Show no progress.")]
-DATASET_HELP = f"The data set: {listed(BENCHMARKS)}, or the path of your own."
+DATASET_HELP = f"The data set: {alternatives(BENCHMARKS)}, or the path of your own."
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", bool: "[yes|no]"}
 
 
@@ -231,7 +231,7 @@ def with_flags(base: type, argv: Sequence[str]) -> type:
     method = method_name(asked_for(argv, "--method", "nsm"))
     dataset = asked_for(argv, "--dataset", asked_for(argv, "-d", ""))
     hyper = method_flags(method, dataset or None)
-    ideas = " ".join(describe(name).idea for name in _parts(method))
+    ideas = " ".join(describe_method(name).idea for name in _parts(method))
     if method == AUTO:
         ideas = "What every candidate is given; everything else is chosen."
     training = recipe_flags(asked_for(argv, "--recipe", ""))

@@ -33,7 +33,7 @@ def print_installation(console: Console) -> int:
     import torch
 
     from equida import __version__
-    from equida.cli._flags import listed
+    from equida.cli._flags import alternatives
     from equida.data.benchmarks import BENCHMARKS
     from equida.data.feature_cache import FeatureStore
 
@@ -59,7 +59,7 @@ def print_installation(console: Console) -> int:
         console.print(f"[red]Missing[/red]: {', '.join(missing)}; pip install equida")
     else:
         console.print(
-            f"Data sets: equida doctor DATASET --data DIR, with DATASET {listed(BENCHMARKS)}"
+            f"Data sets: equida doctor DATASET --data DIR, with DATASET {alternatives(BENCHMARKS)}"
         )
     return 1 if missing else 0
 

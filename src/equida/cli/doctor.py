@@ -16,16 +16,12 @@ from rich.table import Table
 
 from equida.cli._flags import DATASET_HELP
 from equida.data.benchmarks import BENCHMARKS, Benchmark, benchmark
-from equida.data.dataset_toml import NAME, write_dataset_file
-from equida.data.discover import find_benchmark, is_benchmark
+from equida.data.check import DataCheck, check_data
 from equida.data.domain import ImageDomain
-from equida.data.feature_file import SUFFIXES, feature_domains
-from equida.data.open import find_data, load_domain
-from equida.data.survey import Survey, recognise, survey_benchmark, survey_own, survey_path
+from equida.data.open import load_domain
+from equida.data.survey import Survey
 from equida.data.task import present_classes
-from equida.data.walk import FolderTree
-from equida.errors import InputError
-from equida.progress import Bar, display_mode, safe_console
+from equida.progress import safe_console
 
 
 @dataclass(frozen=True)
@@ -66,60 +62,36 @@ def run(arguments: Arguments) -> int:
     if arguments.dataset is not None and arguments.data is None and _is_path(arguments.dataset):
         arguments = dataclasses.replace(arguments, dataset=None, data=Path(arguments.dataset))
     chosen = None if arguments.dataset is None else benchmark(arguments.dataset)
-    if chosen is not None and arguments.write_toml:
-        raise InputError(f"--write-toml is for your own data; {chosen.name} is known already")
-    if chosen is not None and arguments.data is None and not chosen.embedded:
+    missing = chosen is not None and arguments.data is None and not chosen.embedded
+    if chosen is not None and missing and not arguments.write_toml:
         console.print(f"To check {chosen.title}, give its folder: --data DIR.\n")
         _print_how_to_get(console, chosen)
         return 1
-    return _check_data(console, chosen, arguments)
+    start = time.monotonic()
+    found = check_data(**vars(arguments))
+    seconds = time.monotonic() - start
+    _print_table(console, chosen, arguments.data, found.domains)
+    _print_findings(console, found.domains, arguments.data)
+    _print_verdict(console, chosen, arguments, found.domains, seconds)
+    if chosen is None and found.data_set is not None:
+        _print_own(console, found, arguments)
+    if (known := found.looks_like) is not None:
+        console.print(
+            f"This looks like {known.title}: equida doctor {known.name} --data {arguments.data}"
+            " compares it with the published counts.",
+            markup=False,
+        )
+    return 0 if found.sound else 1
 
 
 def _is_path(name: str) -> bool:
     return os.sep in name or (name not in BENCHMARKS and Path(name).exists())
 
 
-def _check_data(console: Console, chosen: Benchmark | None, arguments: Arguments) -> int:
-    start, own = time.monotonic(), None
-    data = None if arguments.data is None else find_data(arguments.data)
-    if chosen is not None:
-        surveys = survey_benchmark(chosen, data, arguments.lists)
-    else:
-        assert data is not None
-        own = _own(data, arguments)
-        surveys = survey_path(data, arguments.root) if own is None else survey_own(own)
-    _check_files(surveys, arguments)
-    seconds = time.monotonic() - start
-    _print_table(console, chosen, arguments.data, surveys)
-    _print_findings(console, surveys, arguments.data)
-    _print_verdict(console, chosen, arguments, surveys, seconds)
-    if own is not None:
-        _print_own(console, own, arguments)
-    if chosen is None and data is not None and (known := recognise(data)) is not None:
-        console.print(
-            f"This looks like {known.title}: equida doctor {known.name} --data {arguments.data}"
-            " compares it with the published counts.",
-            markup=False,
-        )
-    return 0 if all(survey.sound for survey in surveys) else 1
-
-
-def _own(data: Path | FolderTree, arguments: Arguments) -> Benchmark | None:
-    """The user's data set of several domains, if that is what the path holds."""
-    place = data.path if isinstance(data, FolderTree) else data
-    several = isinstance(data, Path) and data.suffix in SUFFIXES and len(feature_domains(data)) > 1
-    if not several and is_benchmark(place):
-        return find_benchmark(data)
-    if arguments.write_toml:
-        raise InputError(
-            f"{place} is not a folder of several domains; --write-toml needs a folder of them"
-        )
-    return find_benchmark(data) if several else None
-
-
-def _print_own(console: Console, own: Benchmark, arguments: Arguments) -> None:
+def _print_own(console: Console, found: DataCheck, arguments: Arguments) -> None:
     """What tasks of the data set would use, and how to use it."""
-    assert own.own is not None
+    own = found.data_set
+    assert own is not None
     domains = {key.key: load_domain(own, key.key) for key in own.domains}
     present = [
         set(present_classes(domain)) for domain in domains.values() if domain.labels is not None
@@ -137,20 +109,10 @@ def _print_own(console: Console, own: Benchmark, arguments: Arguments) -> None:
             named = ", ".join(gone[:5]) + (", ..." if len(gone) > 5 else "")
             console.print(f"  {key}: has no samples of {len(gone)}: {named}", markup=False)
     place = shlex.quote(str(arguments.data))
-    if arguments.write_toml:
-        file = Path(own.root) / NAME
-        write_dataset_file(own.own, file)
-        console.print(f"Written: {file}", markup=False)
+    if found.written is not None:
+        console.print(f"Written: {found.written}", markup=False)
     images = " --features" if any(isinstance(d, ImageDomain) for d in domains.values()) else ""
     console.print(f"Run it: equida bench {place}{images} --out RUNS", markup=False)
-
-
-def _check_files(surveys: Sequence[Survey], arguments: Arguments) -> None:
-    deep, skip = arguments.deep, arguments.skip_unreadable
-    label = "decoding images" if deep else "checking files"
-    with Bar(display_mode(None), label, sum(survey.images for survey in surveys)) as bar:
-        for survey in surveys:
-            survey.check_files(deep=deep, skip=skip, advance=bar.advance)
 
 
 def _print_table(

@@ -5,7 +5,7 @@ import json
 import shutil
 import textwrap
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -58,13 +58,17 @@ def run(arguments: Arguments) -> int:
         raise InputError(f"WHAT is {arguments.what!r}; it must be one of {known}")
     items, footer = LISTINGS[arguments.what]()
     if arguments.name is not None:
+        wanted: Sequence[str] = [arguments.name]
         if arguments.what == "methods":
+            from equida.methods import method_parts
+
             items = {**items, **_own_methods(arguments.name)}
+            wanted = method_parts(arguments.name)
         # A registry says which name may have been meant.
         known_items: Registry[Item] = Registry(arguments.what.removesuffix("s"))
         for name, item in items.items():
             known_items.add(name, item)
-        items, footer = {name: known_items[name] for name in arguments.name.split("+")}, ""
+        items, footer = {name: known_items[name] for name in wanted}, ""
     if arguments.json:
         print(json.dumps({name: item.record for name, item in items.items()}, indent=2))
         return 0
@@ -89,14 +93,14 @@ def _wrapped(name: str, lines: list[str], indent: int) -> list[str]:
 
 def _own_methods(name: str) -> dict[str, Item]:
     """The parts of a composition that are code of the user's own, `package.module:Class`."""
-    from equida.methods import describe, method_name, outside_code
+    from equida.methods import describe_method, method_code, method_name, method_parts
 
     method_name(name)  # the user has named it, so it may be imported
     return {
-        part: _with_origin(_method_item(describe(part)), f"module {code.module}, {code}")
-        for part in name.split("+")
+        part: _with_origin(_method_item(describe_method(part)), f"module {code.module}, {code}")
+        for part in method_parts(name)
         if ":" in part
-        for code in outside_code(part)
+        for code in method_code(part)
     }
 
 
@@ -124,10 +128,10 @@ def _items(registry: Registry[Any], item: Callable[[str], Item]) -> dict[str, It
 
 
 def methods() -> Listing:
-    from equida.methods import METHODS, describe
+    from equida.methods import METHODS, describe_method
 
     return Listing(
-        _items(METHODS, lambda name: _method_item(describe(name))),
+        _items(METHODS, lambda name: _method_item(describe_method(name))),
         "Two methods compose with a plus sign, as in cdan+nsm. "
         "`equida list methods NAME` explains one.",
     )

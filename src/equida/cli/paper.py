@@ -34,57 +34,27 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Write the document and print its summary."""
-    from equida.files import json_has, refuse_to_replace
-    from equida.paper.document import paper_json, paper_markdown, print_paper
-    from equida.paper.study import paper_study
+    from equida.paper.document import print_paper
+    from equida.paper.write import DOCUMENT, RECORD, write_paper
     from equida.progress import safe_console
-    from equida.runs.entry import check_selection
-    from equida.runs.read import read_runs
-    from equida.training.folder import RunFolder
 
-    if not arguments.runs:
-        raise InputError("missing: RUNS, a folder made by equida bench; see equida paper --help")
-    check_selection(arguments.select)
-    refuse_to_replace(
-        [arguments.out / name for name in ("paper.md", "paper.json")],
-        lambda: json_has(arguments.out / "paper.json", "select", "verdicts"),
+    study = write_paper(
+        arguments.runs,
+        arguments.out,
+        select=arguments.select,
+        images=dict(map(_image_folder, arguments.images)),
+        theory=arguments.theory,
     )
-    runs = [run for root in arguments.runs for run in read_runs(root)]
-    folder = RunFolder(arguments.out)
-    images = image_folders(arguments.images)
-    with safe_console(stderr=True).status("reading runs") as status:
-        study = paper_study(
-            runs,
-            arguments.runs,
-            arguments.out,
-            select=arguments.select,
-            images=images,
-            theory=theory_file(arguments.theory),
-            note=status.update,
-        )
-    folder.write_text("paper.md", paper_markdown(study))
-    folder.write_text("paper.json", paper_json(study))
     console = safe_console()
     print_paper(study, console if console.is_terminal else safe_console(width=160))
     figures = [file for item in study.items for file in item.figures]
-    files = ", ".join(["paper.md", "paper.json", *figures])
-    print_lines(f"written to {arguments.out}{os.sep}: {files}")
+    print_lines(f"written to {arguments.out}{os.sep}: {', '.join([DOCUMENT, RECORD, *figures])}")
     return 0
 
 
-def image_folders(texts: tuple[str, ...]) -> dict[str, str]:
-    """The folders of images by benchmark."""
-    from equida.data import benchmark
-
-    found = {}
-    for text in texts:
-        name, equals, folder = text.partition("=")
-        if not equals or not Path(folder).is_dir():
-            raise InputError(f"--images {text!r}: expected DATASET=DIR, where DIR is a folder")
-        found[benchmark(name).name] = folder
-    return found
-
-
-def theory_file(path: Path | None) -> Path | None:
-    """The file theory.json itself, where its folder is given."""
-    return path / "theory.json" if path is not None and path.is_dir() else path
+def _image_folder(text: str) -> tuple[str, str]:
+    """The name of a data set and the folder of its images."""
+    name, equals, folder = text.partition("=")
+    if not equals or not Path(folder).is_dir():
+        raise InputError(f"--images {text!r}: expected DATASET=DIR, where DIR is a folder")
+    return name, folder

@@ -43,10 +43,10 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Write the labels; 1 if not a single image could be read."""
     from equida.progress import Bar, display_mode, say
-    from equida.training.predictor import image_files, joined, restore
+    from equida.training.predictor import files_to_label, joined, restore
     from equida.training.processes import make_fabric
 
-    files = image_files(arguments.images)
+    files = files_to_label(arguments.images)
     predictor = restore(arguments.run, trust=arguments.trust, say=say)
     predictor.module.to(make_fabric(arguments.accelerator).device)
     readable = unreadable = 0

@@ -1,19 +1,10 @@
 """`equida theory`: recompute everything in the paper that needs no training."""
 
 import os
-import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from equida.cli._print import print_lines
-from equida.errors import InputError
-from equida.files import json_has, refuse_to_replace, write_errors
-from equida.paper.plotting import require_matplotlib
-from equida.paper.theory.checks import QUICK, Budget, Context
-from equida.paper.theory.figures import draw_surfaces, draw_times
-from equida.paper.theory.study import RECORD, SECTIONS, TheoryStudy, run_theory, write_record
-from equida.paper.theory.terminal import print_theory
-from equida.progress import Bar, display_mode, safe_console
 
 
 @dataclass(frozen=True)
@@ -35,31 +26,12 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Run the study, write its files and print its tables; 1 if a result is not as documented."""
-    if not 0 <= arguments.seed < 2**31:
-        raise InputError(f"--seed is {arguments.seed}; it must be from 0 to {2**31 - 1}")
-    require_matplotlib()
-    folder = arguments.out
-    _make_writable(folder)
-    refuse_to_replace([folder / RECORD], lambda: json_has(folder / RECORD, "checks", "seed"))
-    budget = QUICK if arguments.quick else Budget()
-    with Bar(display_mode(None), "theory", len(SECTIONS) + 1) as bar:
-        context = Context(budget, arguments.seed, lambda text: bar.update(note=text))
-        study = run_theory(context, lambda: bar.advance(1))
-        bar.update(note="figures")
-        study = replace(study, figures=_draw(study, folder))
-    write_record(study, folder / RECORD)
+    from equida.paper.theory.study import RECORD
+    from equida.paper.theory.terminal import print_theory
+    from equida.paper.theory.write import write_theory
+    from equida.progress import safe_console
+
+    study = write_theory(arguments.out, seed=arguments.seed, quick=arguments.quick)
     print_theory(study, safe_console())
-    print_lines(f"Written to {folder}{os.sep}: {', '.join([*study.figures, RECORD])}")
+    print_lines(f"Written to {arguments.out}{os.sep}: {', '.join([*study.figures, RECORD])}")
     return 0 if study.as_documented else 1
-
-
-def _draw(study: TheoryStudy, folder: Path) -> list[str]:
-    return [*draw_surfaces(folder), *draw_times(study.checks_of("complexity"), folder)]
-
-
-def _make_writable(folder: Path) -> None:
-    """Make the folder; an InputError before anything is computed if it is read-only."""
-    with write_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass

@@ -18,7 +18,7 @@ from equida.cli._flags import (
     RecipeFlag,
     SkipFlag,
     ThreadsFlag,
-    listed,
+    alternatives,
     overrides,
     request_from,
     with_recipe_flags,
@@ -51,8 +51,8 @@ class Arguments:
         str,
         tyro.conf.arg(
             aliases=["-d"],
-            help=f"A data set in place of SOURCE and TARGET: {listed(BENCHMARKS)}, or the path of"
-            " your own.",
+            help=f"A data set in place of SOURCE and TARGET: {alternatives(BENCHMARKS)}, or the"
+            " path of your own.",
         ),
     ] = ""
     task: Annotated[str, tyro.conf.arg(aliases=["-t"])] = ""

@@ -20,6 +20,7 @@ ArrayDomain('U', 1797 samples, 10 classes)
 
 from equida.data.arrays import array_domain
 from equida.data.benchmarks import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark
+from equida.data.check import DataCheck, check_data
 from equida.data.checks import check_readable, drop_unreadable
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.feature_file import FeatureOrigin, feature_domain, feature_domains, feature_origin
@@ -35,6 +36,7 @@ __all__ = [
     "ArrayDomain",
     "Benchmark",
     "BenchmarkDomain",
+    "DataCheck",
     "Domain",
     "FeatureOrigin",
     "ImageDomain",
@@ -42,6 +44,7 @@ __all__ = [
     "UnreadableImage",
     "array_domain",
     "benchmark",
+    "check_data",
     "check_readable",
     "drop_unreadable",
     "feature_domain",

@@ -9,7 +9,7 @@ from torch import nn
 
 from equida.errors import InputError
 from equida.experiments.grid import PlannedRun
-from equida.methods.compose import build
+from equida.methods.compose import build_method
 from equida.runs.entry import Entry
 from equida.runs.variant import method_title
 from equida.training.config import RunConfig
@@ -40,7 +40,7 @@ def _own_weights(method: str, benchmark: str | None, width: int, classes: int) -
     """The weights of a method's own heads."""
     try:
         with torch.device("meta"):
-            made = build(method, width, classes, nn.Linear(width, classes), {}, benchmark)
+            made = build_method(method, width, classes, nn.Linear(width, classes), {}, benchmark)
     except (InputError, NotImplementedError, RuntimeError):  # a plug-in that needs real tensors
         return 0
     return sum(weight.numel() for weight in made.parameters())

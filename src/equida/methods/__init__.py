@@ -1,6 +1,6 @@
 """Methods: what is added to source cross-entropy (losses, alignment, heads); one file each.
 
-method = build("nsm", features=256, classes=31, classifier=network.classifier)
+method = build_method("nsm", features=256, classes=31, classifier=network.classifier)
 terms = method(source, labels, target, progress)
 """
 
@@ -14,26 +14,27 @@ from equida.methods import (  # noqa: F401
 
 from equida.methods.base import (
     METHODS,
-    Entry,
     Method,
     Output,
     Range,
+    RegisteredMethod,
     TaskRows,
+    method_code,
     method_name,
-    outside_code,
+    method_parts,
     register,
     search,
 )
 from equida.methods.compose import (
     Composite,
-    build,
+    build_method,
     check_overrides,
     configure,
     default_config,
     find_field,
     split_name,
 )
-from equida.methods.describe import Description, Hyperparameter, describe
+from equida.methods.describe import Description, Hyperparameter, describe_method
 
 STANDARD = (
     "source_only", "dan", "dann", "jan", "cdan", "safn", "symnets", "max_square", "bnm", "cwsm",
@@ -46,20 +47,21 @@ __all__ = [
     "STANDARD",
     "Composite",
     "Description",
-    "Entry",
     "Hyperparameter",
     "Method",
     "Output",
     "Range",
+    "RegisteredMethod",
     "TaskRows",
-    "build",
+    "build_method",
     "check_overrides",
     "configure",
     "default_config",
-    "describe",
+    "describe_method",
     "find_field",
+    "method_code",
     "method_name",
-    "outside_code",
+    "method_parts",
     "register",
     "search",
     "split_name",

@@ -180,7 +180,7 @@ class Method(nn.Module):
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegisteredMethod:
     """A registered method: its class, its hyper-parameters, its reference and its presets.
 
     >>> METHODS["bnm"].config().trade_off
@@ -205,7 +205,7 @@ class NoHyperparameters:
     """The configuration of a method that declares none."""
 
 
-def adopt(name: str, found: Any) -> Entry:
+def adopt(name: str, found: Any) -> RegisteredMethod:
     """The entry of a method from outside: as it was registered, or as its class says.
 
     A class that was not registered names its dataclass of hyper-parameters by the annotation
@@ -232,10 +232,10 @@ def adopt(name: str, found: Any) -> Entry:
         config()
     except TypeError as error:  # a field without a default, or of a type that no flag can have
         raise InputError(f"method {name!r}: {error}") from None
-    return Entry(found, config, "", {})
+    return RegisteredMethod(found, config, "", {})
 
 
-METHODS: Registry[Entry] = Registry("method", "equida.methods", adopt)
+METHODS: Registry[RegisteredMethod] = Registry("method", "equida.methods", adopt)
 
 M = TypeVar("M", bound=type[Method])
 
@@ -260,7 +260,7 @@ def register(
         there = METHODS.registered().get(name)
         # The cell of a notebook that defines it may be run again.
         again = there is not None and _place(there.method) == _place(method)
-        entry = Entry(method, config, reference, presets or {})
+        entry = RegisteredMethod(method, config, reference, presets or {})
         METHODS.add(name, entry, replace=again)
         return method
 
@@ -270,6 +270,15 @@ def register(
 def _place(method: type[Method]) -> str:
     """Where a class can be imported from."""
     return f"{method.__module__}:{method.__qualname__}"
+
+
+def method_parts(name: str) -> tuple[str, ...]:
+    """The names of the methods that a name composes, whether they are known here or not.
+
+    >>> method_parts("cdan + theirs")
+    ('cdan', 'theirs')
+    """
+    return tuple(part.strip() for part in name.split("+"))
 
 
 def method_name(given: str | type[Method]) -> str:
@@ -285,7 +294,7 @@ def method_name(given: str | type[Method]) -> str:
     'cdan+nsm'
     """
     if isinstance(given, str):
-        return "+".join(_part_name(part.strip()) for part in given.split("+"))
+        return "+".join(map(_part_name, method_parts(given)))
     if not isinstance(given, type) or not issubclass(given, Method):
         raise InputError(
             f"method is {given!r}; expected a name, or a subclass of equida.methods.Method"
@@ -309,10 +318,10 @@ def _part_name(name: str) -> str:
     return method_name(entry.method)
 
 
-def outside_code(name: str) -> list[plugins.Plugin]:
+def method_code(name: str) -> list[plugins.Plugin]:
     """The code from outside that a method, or a composition, consists of."""
     found = []
-    for part in name.split("+"):
+    for part in method_parts(name):
         method = METHODS[part].method
         if method.__module__ == "__main__":
             digest = plugins.class_source_sha256(method)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from equida.errors import InputError
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods.aiming import PRIOR_FIELDS, check_prior
-from equida.methods.base import METHODS, Method, Output, TaskRows
+from equida.methods.base import METHODS, Method, Output, TaskRows, method_parts
 from equida.plugins import short_name
 
 
@@ -22,7 +22,7 @@ class Composite(Method):
     one method predicts with a head of its own, the others see its predictions. Each method decides
     which of its terms are ramped.
 
-    >>> list(build("cdan+nsm", 16, 4, nn.Linear(16, 4)).methods)
+    >>> list(build_method("cdan+nsm", 16, 4, nn.Linear(16, 4)).methods)
     ['cdan', 'nsm']
     """
 
@@ -100,7 +100,7 @@ class Composite(Method):
         return {name: typing.cast(Method, self.methods[key]) for name, key in self._keys.items()}
 
 
-def build(
+def build_method(
     name: str,
     features: int,
     classes: int,
@@ -118,7 +118,7 @@ def build(
         overrides: hyper-parameters that differ from the defaults, as for `configure`.
         benchmark: the data set whose presets replace the defaults; None: no presets.
 
-    >>> method = build("cdan+nsm", 16, 4, nn.Linear(16, 4), {"nsm.trade_off": 1.0})
+    >>> method = build_method("cdan+nsm", 16, 4, nn.Linear(16, 4), {"nsm.trade_off": 1.0})
     >>> method.config["nsm"].trade_off
     1.0
     """
@@ -135,7 +135,7 @@ def split_name(name: str) -> tuple[str, ...]:
     >>> split_name("cdan+nsm")
     ('cdan', 'nsm')
     """
-    names = tuple(part.strip() for part in name.split("+"))
+    names = method_parts(name)
     for part in names:
         METHODS[part]
     if len(set(names)) < len(names):

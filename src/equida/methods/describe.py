@@ -13,7 +13,7 @@ from equida.methods.base import METHODS, Range
 class Hyperparameter:
     """A field of a method's configuration, as a list shows it.
 
-    >>> describe("cwsm").hyperparameters[0].name
+    >>> describe_method("cwsm").hyperparameters[0].name
     'trade_off'
     """
 
@@ -28,7 +28,7 @@ class Hyperparameter:
 class Description:
     """A registered method, as a list shows it.
 
-    >>> describe("cwsm").source_free, describe("dann").source_free
+    >>> describe_method("cwsm").source_free, describe_method("dann").source_free
     (True, False)
     """
 
@@ -42,10 +42,10 @@ class Description:
     presets: Mapping[str, Mapping[str, Any]]
 
 
-def describe(name: str) -> Description:
+def describe_method(name: str) -> Description:
     """What a user should know of a registered method before using it.
 
-    >>> describe("cwsm").hyperparameters[1].meaning
+    >>> describe_method("cwsm").hyperparameters[1].meaning
     'Pressure towards equal class sizes; strongest near 0.5, and none at 0.'
     """
     entry = METHODS[name]

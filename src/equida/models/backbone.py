@@ -176,7 +176,7 @@ BACKBONES: Registry[Callable[[], Any]] = Registry("backbone", "equida.backbones"
 """The backbones of installed plug-ins: functions without arguments that return a module."""
 
 
-def outside_code(name: str) -> list[plugins.Plugin]:
+def backbone_code(name: str) -> list[plugins.Plugin]:
     """The code from outside that a backbone consists of."""
     if name in BACKBONES:
         return [plugins.plugin("backbone", name, BACKBONES[name].__module__)]

@@ -115,7 +115,7 @@ class ExtractionRequest:
     def found(self) -> list[ImageDomain]:
         """The domains whose features are computed."""
         if isinstance(self.images, Domain):
-            return [image_files(self.images)]
+            return [require_images(self.images)]
         return image_domains(self.images, Path(self.data) if self.data else None, self.domains)
 
 
@@ -270,7 +270,7 @@ def image_domains(
     """
     if os.path.exists(images) and not is_benchmark(images):
         names: Sequence[str | None] = only or (None,)
-        return [image_files(open_domain(images, domain=name)) for name in names]
+        return [require_images(open_domain(images, domain=name)) for name in names]
     if not os.path.exists(images) and (os.sep in images or images.endswith(".txt")):
         raise InputError(f"{images}: no such folder or list")
     chosen = benchmark(images)
@@ -293,12 +293,12 @@ def data_set_images(
     """
     keys = [chosen.domain(name).key for name in only] or [part.key for part in chosen.domains]
     place = find_data(data)
-    domains = [image_files(load_domain(chosen, key, place)) for key in keys]
+    domains = [require_images(load_domain(chosen, key, place)) for key in keys]
     judged = [key for key in keys if chosen.own and chosen.own.domain(key).test]
-    return domains + [image_files(load_domain(chosen, key, place, test=True)) for key in judged]
+    return domains + [require_images(load_domain(chosen, key, place, test=True)) for key in judged]
 
 
-def image_files(domain: Domain) -> ImageDomain:
+def require_images(domain: Domain) -> ImageDomain:
     """The domain, if its samples are image files."""
     if not isinstance(domain, ImageDomain):
         raise InputError(f"{domain.name} holds rows; features are computed from image files")

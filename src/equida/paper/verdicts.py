@@ -59,7 +59,7 @@ class Verdict:
         return f"too few pairs ({self.test.pairs}; at least {FEWEST_PAIRS} are needed)"
 
 
-def compare(
+def judge(
     claim: str,
     group: RunGroup,
     first: Variant,
@@ -151,7 +151,7 @@ def _pair(group: RunGroup, select: str, better: str, worse: str, remark: str = "
     first, second = Variant(better), Variant(worse)
     printed = _printed(RESULTS.get(_benchmark(group)), first, second, AVERAGE)
     claim = f"{first.title} is more accurate than {second.title}{remark}"
-    return compare(claim, group, first, second, _accuracy(select), printed=printed)
+    return judge(claim, group, first, second, _accuracy(select), printed=printed)
 
 
 def _claims_against_others(group: RunGroup, select: str) -> list[Verdict]:
@@ -177,7 +177,7 @@ def _claims_of_r(group: RunGroup, select: str) -> list[Verdict]:
         title = Variant(method).title
         table = R_TABLES.get(_benchmark(group))
         found.append(
-            compare(
+            judge(
                 f"{title}: r=0.5 is more accurate than r=1",
                 group,
                 half,
@@ -189,7 +189,7 @@ def _claims_of_r(group: RunGroup, select: str) -> list[Verdict]:
         )
         own = EQUITY_TABLE if _benchmark(group) == EQUITY_TABLE.benchmark else None
         found += [
-            compare(
+            judge(
                 f"{title}: {name} goes {way} from r=0.5 to r=1",
                 group,
                 one,

@@ -7,7 +7,7 @@ from typing import Any
 
 from equida.data.spec import DataSpec
 from equida.fields import exact_text, specs
-from equida.methods import find_field
+from equida.methods import find_field, method_parts
 from equida.methods.aiming import PRIOR_FIELDS
 from equida.plugins import is_code, short_name
 from equida.runs.group import RunGroup
@@ -106,7 +106,7 @@ def setting_flags(config: RunConfig) -> str:
 
 def _hyperparameter_flags(config: RunConfig) -> list[str]:
     """The method's hyper-parameters that the run has changed."""
-    parts = config.method.split("+")
+    parts = method_parts(config.method)
     words = []
     for key, value in config.overrides.items():
         part, _, name = key.rpartition(".")

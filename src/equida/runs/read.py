@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from equida.data import ArrayDomain, Domain
     from equida.training.predictor import Predictions
+    from equida.training.rerun import Repetition
 
 LOG = logging.getLogger(__name__)
 
@@ -204,11 +205,11 @@ class Run:
             accelerator: "cpu", "gpu" or "auto".
             progress: None shows it in a terminal or notebook; True and False force it.
         """
-        from equida.training.predictor import image_files, joined, restore
+        from equida.training.predictor import files_to_label, joined, restore
         from equida.training.processes import make_fabric
 
         rows = _rows(images)
-        files = image_files(_paths(images)) if rows is None else iter(())
+        files = files_to_label(_paths(images)) if rows is None else iter(())
         predictor = restore(self.path, trust=self.trust)
         predictor.module.to(make_fabric(accelerator).device)
         if rows is None:
@@ -232,6 +233,23 @@ class Run:
         from equida.training.export import export_run
 
         return export_run(self.path, Path(folder), onnx=onnx, trust=self.trust).folder
+
+    def repeat(
+        self, out: str | Path | None = None, *, progress: bool | None = None
+    ) -> "Repetition":
+        """Do the run again from its record, and say whether the weights are the same bit for bit.
+
+        Args:
+            out: where the second run is kept; None removes it once it has been compared.
+            progress: None shows it in a terminal or notebook; True and False force it.
+
+        Raises:
+            InputError: the run is unfinished, or was trained on data in memory.
+        """
+        from equida.training.rerun import repeat_run
+
+        folder = None if out is None else Path(out)
+        return repeat_run(self.path, folder, display_mode(progress), trust=self.trust)
 
     def report(self, file: str | Path) -> Path:
         """Write a self-contained page about the run; returns the file."""

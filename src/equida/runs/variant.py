@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from equida.class_shares import is_shares
-from equida.methods import METHODS, configure
+from equida.methods import METHODS, configure, method_parts
 from equida.methods.aiming import prior_title
 from equida.plugins import short_name
 
@@ -48,7 +48,7 @@ def method_title(method: str) -> str:
     """
     names = [
         entry.method.__name__ if (entry := METHODS.get(part)) else short_name(part)
-        for part in method.split("+")
+        for part in method_parts(method)
     ]
     return "+".join("Source only" if name == "SourceOnly" else name for name in names)
 
@@ -105,7 +105,7 @@ def changed_hyperparameters(
 def rank(method: str) -> int:
     """Where a method stands in tables: as registered, compositions below, unknown ones last."""
     names = list(METHODS)
-    first, *others = parts = method.split("+")
+    first, *others = parts = method_parts(method)
     if not all(part in names for part in parts):
         return 2 * len(names) + 1
     return names.index(first) + (len(names) if others else 0)

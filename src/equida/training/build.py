@@ -13,7 +13,7 @@ from equida.data import ArrayDomain, Domain, Task
 from equida.data.transforms import Transform, evaluation_transform, train_transform
 from equida.errors import InputError
 from equida.files import file_sha256
-from equida.methods import build as build_method
+from equida.methods import build_method
 from equida.models.backbone import Backbone, check_trainable, load_backbone
 from equida.models.network import Network
 from equida.models.sync_batchnorm import with_shared_statistics
@@ -73,7 +73,7 @@ class Built:
     """In source-free adaptation, what the network says of the target before it is trained."""
 
 
-def build(
+def build_run(
     config: RunConfig,
     task: Task,
     fabric: AnyFabric,

@@ -18,7 +18,7 @@ from equida.evaluation.predictions import DomainPredictions
 from equida.methods import METHODS
 from equida.methods.compose import split_name
 from equida.training.aims import aim_of, with_recorded_aims
-from equida.training.build import SeededBackbone, build, split
+from equida.training.build import SeededBackbone, build_run, split
 from equida.training.config import RunConfig
 from equida.training.evaluate import predict
 from equida.training.feed import Feed
@@ -85,7 +85,7 @@ def train(
     _check(config, fabric)
     config = with_recorded_aims(config, folder, fabric)
     torch.manual_seed(config.seed)
-    built = build(config, task, fabric, backbone, look_at_target=look_at_target)
+    built = build_run(config, task, fabric, backbone, look_at_target=look_at_target)
     objective, optimizer = prepare(fabric, built.objective, built.optimizer)
     torch.manual_seed(config.seed + fabric.global_rank)
     feed = Feed(built.config, fabric, built.dtype)

@@ -248,7 +248,7 @@ def _is_table(file: Path) -> bool:
         return stream.read(100).startswith(b"image,label,confidence")
 
 
-def image_files(given: Sequence[Path]) -> Iterator[Path]:
+def files_to_label(given: Sequence[Path]) -> Iterator[Path]:
     """The files given, and the images in the folders given, in order of their names.
 
     Raises:

@@ -102,23 +102,23 @@ class NamedRecipe:
 RECIPES: Registry[NamedRecipe] = Registry("recipe")
 
 
-def register(name: str, recipe: Recipe, *, idea: str, default_for: str = "") -> None:
+def register_recipe(name: str, recipe: Recipe, *, idea: str, default_for: str = "") -> None:
     """Make a recipe known by `name`; the arguments are the fields of `NamedRecipe`."""
     RECIPES.add(name, NamedRecipe(name, idea, recipe, default_for))
 
 
-register(
+register_recipe(
     "features",
     Recipe(),
     idea="Trains a head on features that are computed once: seconds to a minute on one core.",
     default_for="none",
 )
-register(
+register_recipe(
     "large_batches",
     Recipe(batch_size=144),
     idea="Trains a head on features in batches of 144, for many classes: three times as long.",
 )
-register(
+register_recipe(
     "paper",
     Recipe(
         iterations=6004,
@@ -139,7 +139,7 @@ register(
 # behave; they are not a fair estimate. Last step, mean of seeds 0 to 2, M2U and U2M: source only
 # 78.2 and 48.5 %, SAFN 87.5 and 70.1, MaxSquare 86.6 and 67.8, BNM 93.7 and 76.1, CWSM 89.8 and
 # 76.9, NSM 94.9 and 76.5, in 5 to 13 s of one core.
-register(
+register_recipe(
     "digits",
     Recipe(
         iterations=800,

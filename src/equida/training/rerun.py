@@ -9,6 +9,7 @@ from typing import Any
 
 from equida.data.spec import DataSpec, data_sha256
 from equida.errors import InputError
+from equida.files import temporary_folder
 from equida.plugins import Plugin
 from equida.progress import Mode
 from equida.records import conform
@@ -22,7 +23,12 @@ from equida.training.watch import watch
 
 @dataclass(frozen=True)
 class Repetition:
-    """How a run that was done again compares with the first."""
+    """How a run that was done again compares with the first; `equida rerun` prints it.
+
+    >>> print(Repetition(2, False, ("torch 2.1 became 2.2",), {"equity": (0.5, 0.75)}))
+    different weights (torch 2.1 became 2.2); figures then and now:
+      equity: 0.5  0.75
+    """
 
     tensors: int
     """How many weight tensors the first run has."""
@@ -34,6 +40,15 @@ class Repetition:
     """The figures of the last step, then and now, where the weights differ."""
     code: tuple[str, ...] = ()
     """What has changed since of the code that is not equida's own."""
+
+    def __str__(self) -> str:
+        if self.same:
+            said = [f"the same: {self.tensors} weight tensors are equal bit for bit"]
+        else:
+            causes = ", ".join(self.causes) or "with the same versions and data"
+            figures = [f"  {name}: {a:.6g}  {b:.6g}" for name, (a, b) in self.figures.items()]
+            said = [f"different weights ({causes}); figures then and now:", *figures]
+        return "\n".join([*self.code, *said])
 
 
 @dataclass(frozen=True)
@@ -48,7 +63,7 @@ class Started:
 
 def repeat_run(
     run: Path,
-    out: Path,
+    out: Path | None = None,
     mode: Mode = "silent",
     *,
     trust: bool = False,
@@ -58,12 +73,17 @@ def repeat_run(
 
     Args:
         run: folder of the finished run.
-        out: where the second run is written.
+        out: where the second run is kept; None removes it once it has been compared.
         mode: how progress is shown.
         trust: whether code may be run that the run's record names.
         say: told of that code.
     """
     first = finished_run(run)
+    if out is None:
+        with temporary_folder() as folder:
+            return repeat_run(run, folder, mode, trust=trust, say=say)
+    if (out / "config.json").exists():
+        raise InputError(f"{out} holds a run already; choose another --out")
     config, recorded = first.read_config(), first.read_json("config.json")
     assert config is not None, "a finished run has its config"
     if config.task is None:

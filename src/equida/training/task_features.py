@@ -21,7 +21,7 @@ from equida.models.extractor import (
     ExtractedDomain,
     ExtractionOptions,
     FeatureExtractor,
-    image_files,
+    require_images,
 )
 from equida.progress import Bar
 from equida.training.folder import RunFolder
@@ -81,7 +81,7 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     weights = Path(request.weights) if request.weights else None
     extractor = FeatureExtractor(origin.backbone, weights, remarks.say)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
-    extract_shared(extractor, [image_files(domain)], made, options, remarks, cache=request.cache)
+    extract_shared(extractor, [require_images(domain)], made, options, remarks, cache=request.cache)
     if feature_origin(made) != origin:
         raise InputError(
             f"{file} holds features of other weights or other preprocessing of {origin.backbone}"
@@ -113,7 +113,7 @@ def write_task_features(
         remarks.say(
             f"features of {sum(map(len, group)):,} images of {names} with {backbone}: {file}"
         )
-        images = [image_files(domain) for domain in group]
+        images = [require_images(domain) for domain in group]
         extract_shared(extractor, images, file, options, remarks, cache=request.cache)
         files.append(str(file))
     if of_data_set and opened.spec:

@@ -7,8 +7,8 @@ from pathlib import Path
 from equida import plugins
 from equida.data.benchmarks import BENCHMARKS
 from equida.errors import InputError
-from equida.methods import outside_code
-from equida.models.backbone import outside_code as backbone_code
+from equida.methods import method_code, method_parts
+from equida.models.backbone import backbone_code
 from equida.training.config import RunConfig
 
 
@@ -19,7 +19,7 @@ def named_code(config: RunConfig, *, method: bool = True, images: bool = True) -
         method: whether the method will be used.
         images: whether features of images will be computed as for the run.
     """
-    names = {part: "method" for part in config.method.split("+") if method}
+    names = {part: "method" for part in method_parts(config.method) if method}
     names[config.backbone] = "backbone"
     if images and config.feature_origin is not None:
         names[config.feature_origin.backbone] = "backbone"
@@ -28,7 +28,7 @@ def named_code(config: RunConfig, *, method: bool = True, images: bool = True) -
 
 def with_plugins(config: RunConfig) -> RunConfig:
     """The config with a record of the code that is not equida's own, which is imported for it."""
-    found = outside_code(config.method)
+    found = method_code(config.method)
     origin = config.feature_origin
     names = dict.fromkeys([config.backbone, origin.backbone if origin else ""])
     for name in names:

@@ -13,7 +13,7 @@ from equida.paper.theory.complexity import (
     ComplexityRow,
     complexity_checks,
     log_log_slope,
-    measure,
+    measure_slope,
     order_check,
 )
 
@@ -42,8 +42,8 @@ def test_a_loss_whose_time_is_the_square_of_its_rows_has_slope_2() -> None:
         {"B": 2, "C": 50},
         {"B": (64, 128, 256), "C": (2, 4)},
     )
-    assert measure(row, "B", TINY).slope == pytest.approx(2.0, abs=0.2)
-    assert measure(row, "C", TINY).slope == pytest.approx(0.0, abs=0.2)
+    assert measure_slope(row, "B", TINY).slope == pytest.approx(2.0, abs=0.2)
+    assert measure_slope(row, "C", TINY).slope == pytest.approx(0.0, abs=0.2)
 
 
 def test_exponents_are_those_of_the_paper() -> None:
@@ -78,7 +78,7 @@ def test_no_gradient_is_recorded() -> None:
     row = ComplexityRow(
         "look", "look", "", look, {"B": 1, "C": 1}, {"B": 2, "C": 2}, {"B": (2, 4), "C": (2, 4)}
     )
-    measure(row, "B", TINY)
+    measure_slope(row, "B", TINY)
     assert set(seen) == {False}
 
 

@@ -6,12 +6,12 @@ from torch import Tensor
 
 from equida.evaluation import mean_squares, normalized_squares
 from equida.paper.theory.checks import QUICK, Context
-from equida.paper.theory.search import SearchResult, random_logits, search
+from equida.paper.theory.search import SearchResult, find_maximum, random_logits
 
 
 def _search(optimum: float, shape: tuple[int, int] = (3, 2)) -> SearchResult:
     generator = torch.Generator().manual_seed(0)
-    return search(mean_squares, optimum, shape, QUICK, generator, {})
+    return find_maximum(mean_squares, optimum, shape, QUICK, generator, {})
 
 
 def test_every_ascent_of_mean_squares_ends_at_one_hot_rows() -> None:
@@ -41,7 +41,7 @@ def test_soft_maximisers_are_told_from_one_hot_ones() -> None:
     def flat(probs: Tensor) -> Tensor:
         return probs.sum((-2, -1)) / probs.shape[-2]
 
-    found = search(flat, 1.0, (3, 2), QUICK, torch.Generator().manual_seed(0), {})
+    found = find_maximum(flat, 1.0, (3, 2), QUICK, torch.Generator().manual_seed(0), {})
     assert found.attained
     assert not found.one_hot
 
@@ -50,7 +50,7 @@ def test_soft_maximisers_are_told_from_one_hot_ones() -> None:
 def test_the_same_seed_finds_the_same() -> None:
     def once(seed: int) -> SearchResult:
         generator = Context(seed=seed).generator("test")
-        return search(normalized_squares, 1.0, (2, 2), QUICK, generator, {})
+        return find_maximum(normalized_squares, 1.0, (2, 2), QUICK, generator, {})
 
     assert once(3) == once(3)
     assert once(3) != once(4)

@@ -6,7 +6,7 @@ import pytest
 
 from equida.report.page.build import baselines
 from equida.report.page.content import arrange
-from equida.report.page.detail import LINES, MISTAKES, curves, describe
+from equida.report.page.detail import LINES, MISTAKES, curves, describe_run
 from equida.report.page.pictures import Pictures
 from equida.runs.read import read_runs
 
@@ -16,7 +16,7 @@ Writer = Callable[..., Path]
 def test_mistakes_are_the_surest_wrong_predictions(write: Writer, runs: Path) -> None:
     write(rows=60, right=40)
     (shown,) = arrange(read_runs(runs)).finished
-    told = describe(shown, None, Pictures(), mapped=False)
+    told = describe_run(shown, None, Pictures(), mapped=False)
     assert told["wrong"] == 20
     assert len(told["mistakes"]) == MISTAKES
     sure = shown.run.predictions.probs.max(1).values[40:].numpy()
@@ -30,7 +30,7 @@ def test_class_sizes_and_changes_are_counted(write: Writer, runs: Path) -> None:
     write(method="nsm", classes=("a", "b"), rows=8, right=7)
     content = arrange(read_runs(runs))
     base, shown = content.finished
-    told = describe(shown, baselines(content)[shown.number], Pictures(), mapped=False)
+    told = describe_run(shown, baselines(content)[shown.number], Pictures(), mapped=False)
     # The last row is of class b and predicted as a.
     assert told["predicted"] == [5, 3]
     assert told["true"] == [4, 4]
@@ -53,7 +53,7 @@ def test_the_baseline_has_the_same_seed_where_there_is_one(write: Writer, runs: 
 def test_without_labels_nothing_that_needs_them_is_there(write: Writer, runs: Path) -> None:
     write(labelled=False)
     (shown,) = arrange(read_runs(runs)).finished
-    told = describe(shown, None, Pictures(), mapped=True)
+    told = describe_run(shown, None, Pictures(), mapped=True)
     assert not {"confusion", "true", "change", "mistakes", "wrong"} & set(told)
     assert "truth" not in told["map"]
     assert sum(told["predicted"]) == 60
@@ -66,7 +66,7 @@ def test_damaged_predictions_cost_their_panels_only(
     file = write() / "predictions.safetensors"
     file.unlink() if content is None else file.write_bytes(content)
     (shown,) = arrange(read_runs(runs)).finished
-    told = describe(shown, None, Pictures(), mapped=True)
+    told = describe_run(shown, None, Pictures(), mapped=True)
     assert "predictions.safetensors" in told["trouble"]
     assert "map" not in told
     assert told["true"] == [6] * 10

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from equida.report.page.content import arrange
-from equida.report.page.tables import TableView, result_tables, selection_tables
+from equida.report.page.tables import TableView, page_tables, selection_tables
 from equida.runs.read import read_runs
 from equida.training.folder import RunFolder
 
@@ -13,7 +13,7 @@ Writer = Callable[..., Path]
 
 
 def results(runs: Path, select: str = "last") -> list[TableView]:
-    return result_tables(arrange(read_runs(runs)), select)
+    return page_tables(arrange(read_runs(runs)), select)
 
 
 def test_cells_are_means_over_seeds_with_their_spread(write: Writer, runs: Path) -> None:
@@ -138,7 +138,7 @@ def test_what_lacks_a_task_is_not_among_the_selections(write: Writer, runs: Path
 def test_without_labels_equity_is_there_and_accuracy_is_not(write: Writer, runs: Path) -> None:
     write(labelled=False)
     content = arrange(read_runs(runs))
-    cells = result_tables(content, "last")[0].rows[0].cells
+    cells = page_tables(content, "last")[0].rows[0].cells
     assert cells[0].text == "–"
     assert cells[0].lines[0].startswith("seed 0: no target labels, equity ")
     assert cells[1].sort_by == pytest.approx(content.finished[0].result["last"]["equity"])

@@ -153,7 +153,7 @@ BENCHMARKS: Registry[Benchmark] = Registry(
 )
 
 
-def register(entry: Benchmark) -> None:
+def register_benchmark(entry: Benchmark) -> None:
     """Make a data set known by its name."""
     BENCHMARKS.add(entry.name, entry)
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, numbers, register
+from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, numbers, register_benchmark
 from equida.data.domain import ArrayDomain
 from equida.errors import InputError
 
@@ -62,4 +62,4 @@ DIGITS = Benchmark(
     layout="no folder",
     backbone="lenet",
 )
-register(DIGITS)
+register_benchmark(DIGITS)

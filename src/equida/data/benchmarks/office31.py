@@ -1,6 +1,12 @@
 """Office-31: office objects as sold, photographed well, and seen by a webcam."""
 
-from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, numbers, register, words
+from equida.data.benchmarks.base import (
+    Benchmark,
+    BenchmarkDomain,
+    numbers,
+    register_benchmark,
+    words,
+)
 
 OFFICE31 = Benchmark(
     name="office31",
@@ -52,4 +58,4 @@ OFFICE31 = Benchmark(
     # The BNM authors' learning rates; the paper most likely took them over with their protocol.
     learning_rates={"A2D": 3e-4, "D2W": 3e-4, "W2D": 3e-4},
 )
-register(OFFICE31)
+register_benchmark(OFFICE31)

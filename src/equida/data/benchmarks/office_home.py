@@ -5,7 +5,7 @@ from equida.data.benchmarks.base import (
     BenchmarkDomain,
     all_pairs,
     numbers,
-    register,
+    register_benchmark,
     words,
 )
 
@@ -72,4 +72,4 @@ OFFICE_HOME = Benchmark(
     layout="DIR/{Art,Clipart,Product,Real World}/Alarm_Clock/00001.jpg",
     backbone="resnet50",
 )
-register(OFFICE_HOME)
+register_benchmark(OFFICE_HOME)

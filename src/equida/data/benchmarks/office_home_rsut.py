@@ -7,7 +7,7 @@ both have a long tail, and the classes that are frequent in one are rare in the 
 
 import dataclasses
 
-from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, register
+from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, register_benchmark
 from equida.data.benchmarks.office_home import OFFICE_HOME
 
 # The lists number the classes by the alphabet, other than the lists of the whole data set.
@@ -37,4 +37,4 @@ OFFICE_HOME_RSUT = Benchmark(
     source_list="_RS",
     target_list="_UT",
 )
-register(OFFICE_HOME_RSUT)
+register_benchmark(OFFICE_HOME_RSUT)

@@ -1,6 +1,12 @@
 """VisDA-2017: renderings of 3D models, and photographs."""
 
-from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, numbers, register, words
+from equida.data.benchmarks.base import (
+    Benchmark,
+    BenchmarkDomain,
+    numbers,
+    register_benchmark,
+    words,
+)
 
 VISDA2017 = Benchmark(
     name="visda2017",
@@ -38,4 +44,4 @@ VISDA2017 = Benchmark(
     # The BNM authors' learning rates; the paper most likely took them over with their protocol.
     learning_rates={"Synthetic2Real": 3e-4},
 )
-register(VISDA2017)
+register_benchmark(VISDA2017)

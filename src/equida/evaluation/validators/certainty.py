@@ -38,13 +38,11 @@ def negative_entropy(target: DomainPredictions, source: DomainPredictions | None
     "information maximization",
     "the step whose target predictions are certain one by one and diverse on average",
 )
-def information_maximization(
-    target: DomainPredictions, source: DomainPredictions | None = None
-) -> float:
+def mutual_information(target: DomainPredictions, source: DomainPredictions | None = None) -> float:
     """Entropy of the mean prediction minus the mean entropy, in [0, log C] (Musgrave et al. 2022).
 
     >>> certain = DomainPredictions(torch.eye(2).mul(50).log_softmax(1))
-    >>> round(information_maximization(certain), 3)
+    >>> round(mutual_information(certain), 3)
     0.693
     """
     log_probs = target.log_probs
@@ -55,10 +53,12 @@ def information_maximization(
 @validator(
     "bnm", "nuclear norm (BNM)", "the step with the largest nuclear norm of target predictions"
 )
-def nuclear_norm(target: DomainPredictions, source: DomainPredictions | None = None) -> float:
+def relative_nuclear_norm(
+    target: DomainPredictions, source: DomainPredictions | None = None
+) -> float:
     """Nuclear norm over sqrt(N min(N, C)), its maximum: in (0, 1] (as the BNM validator).
 
-    >>> round(nuclear_norm(DomainPredictions(torch.eye(2).mul(50).log_softmax(1))), 6)
+    >>> round(relative_nuclear_norm(DomainPredictions(torch.eye(2).mul(50).log_softmax(1))), 6)
     1.0
     """
     probs = target.log_probs.exp().double()

@@ -92,11 +92,11 @@ def complexity_checks(context: Context) -> list[Check]:
     for row in ROWS:
         for axis in AXES:
             context.note(f"time of {row.name} over {axis}")
-            checks.append(_slope_check(measure(row, axis, context), row))
+            checks.append(_slope_check(measure_slope(row, axis, context), row))
     return [*checks, order_check()]
 
 
-def measure(row: ComplexityRow, axis: Axis, context: Context) -> Slope:
+def measure_slope(row: ComplexityRow, axis: Axis, context: Context) -> Slope:
     """Times the loss forward, without gradient, on one thread, at growing sizes of one axis.
 
     It is the processor's time for this thread, so other programs count little. Sizes take turns, so

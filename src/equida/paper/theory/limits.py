@@ -9,7 +9,7 @@ from equida.losses import nsm
 from equida.paper.theory.checks import Check, Context, rounded, verdict_fields
 from equida.paper.theory.examples import MATRICES
 from equida.paper.theory.onehot import balanced_sizes, cws_of, one_hot, partitions
-from equida.paper.theory.search import search, shape_list
+from equida.paper.theory.search import find_maximum, shape_list
 
 SPLIT = torch.tensor([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]], dtype=torch.float64)
 """Two rows with disjoint supports, neither of them one-hot."""
@@ -128,7 +128,7 @@ def _epsilon_rule(context: Context) -> Check:
         by_eps[eps] = [float(normalized_squares(p, eps=eps)) for p in (SPLIT, sharp)]
     measure = partial(normalized_squares, r=1.0, eps=0.0)
     generator = context.generator("epsilon rule")
-    result = search(measure, 1.0, shape, context.budget, generator, {"r": 1.0, "eps": 0.0})
+    result = find_maximum(measure, 1.0, shape, context.budget, generator, {"r": 1.0, "eps": 0.0})
     tie = abs(by_eps[0.0][0] - by_eps[0.0][1])
     shown = tie < 1e-12 and by_eps[1e-6][0] < by_eps[1e-6][1] and result.softness > 0.01
     return Check(
@@ -159,7 +159,7 @@ def _epsilon_at_equal(context: Context) -> Check:
             generator = context.generator(f"eps at {shape} {r}")
             measure = partial(normalized_squares, r=r, eps=0.0)
             parameters = {"r": r, "eps": 0.0}
-            results.append(search(measure, 1.0, shape, context.budget, generator, parameters))
+            results.append(find_maximum(measure, 1.0, shape, context.budget, generator, parameters))
     softness = max(one.softness for one in results)
     one_hot_only = all(one.attained and one.one_hot for one in results)
     return Check(

@@ -11,7 +11,7 @@ from torch import Tensor
 from equida.evaluation import class_weighted_squares, normalized_squares, nuclear_norm
 from equida.paper.theory.checks import Check, Context, verdict_fields
 from equida.paper.theory.onehot import compositions, cws_of, ns_of, one_hot
-from equida.paper.theory.search import search
+from equida.paper.theory.search import find_maximum
 
 SHAPES = [(7, 3), (3, 4), (4, 4)]
 MEASURES = {"cws": (0.5, 0.75), "ns": (0.5, 1.0), "nuclear": (0.5,)}
@@ -89,7 +89,7 @@ def _optimum(context: Context, name: str) -> Check:
             eps = 0.01 if shape[0] < shape[1] else 0.0
             optimum = best + eps * shape[0] if name == "ns" else best
             measure = _measure(name, r, prior, eps)
-            result = search(measure, optimum, shape, budget, generator, {"r": r})
+            result = find_maximum(measure, optimum, shape, budget, generator, {"r": r})
             excess, starts = max(excess, result.excess), starts + result.starts
             reached &= result.attained and result.one_hot
     formula = {

@@ -55,7 +55,7 @@ def random_logits(
     return logits * spread[:, None, None]
 
 
-def search(
+def find_maximum(
     measure: Measure,
     optimum: float,
     shape: tuple[int, int],

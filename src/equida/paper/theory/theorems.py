@@ -10,7 +10,7 @@ import torch
 from equida.evaluation import class_weighted_squares, normalized_squares, nuclear_norm
 from equida.paper.theory.checks import Check, CheckVerdict, Context, Measure, verdict_fields
 from equida.paper.theory.onehot import balanced_sizes, cws_of, ns_of, nuclear_norm_of, partitions
-from equida.paper.theory.search import SearchResult, search, shape_list
+from equida.paper.theory.search import SearchResult, find_maximum, shape_list
 
 BELOW = [(3, 5), (4, 8)]
 EQUAL = [(4, 4), (6, 6)]
@@ -121,7 +121,7 @@ def _ascend(
         optimum = ns_of(sizes, parameters["alpha"], parameters["eps"])
     bound: Measure = partial(measure, **parameters)
     generator = context.generator(label)
-    return search(bound, float(optimum), shape, context.budget, generator, parameters)
+    return find_maximum(bound, float(optimum), shape, context.budget, generator, parameters)
 
 
 def _check(

@@ -13,15 +13,15 @@ from equida.errors import InputError
 from equida.evaluation import figures
 from equida.evaluation.validators import VALIDATORS
 from equida.files import refuse_to_replace, write_atomic
-from equida.methods import METHODS
-from equida.methods import describe as describe_method
+from equida.methods import METHODS, describe_method, method_parts
+from equida.progress import Bar, display_mode, say
 from equida.report.page.colours import styles
 from equida.report.page.content import PageContent, ShownRun, arrange
-from equida.report.page.detail import describe, shown_figures
+from equida.report.page.detail import describe_run, shown_figures
 from equida.report.page.headline import headlines
 from equida.report.page.maps import POINTS, choose_mapped
 from equida.report.page.pictures import Pictures
-from equida.report.page.tables import figure_name, result_tables, selection_tables
+from equida.report.page.tables import figure_name, page_tables, selection_tables
 from equida.report.tsne import import_tsne
 from equida.runs.commands import adapt_command, rerun_command
 from equida.runs.entry import SELECTIONS, Entry
@@ -29,6 +29,7 @@ from equida.runs.read import Run, read_runs
 from equida.runs.search import Search, read_searches, rows
 from equida.runs.significance import FEWEST_PAIRS, LEVEL
 from equida.training.config import RunConfig
+from equida.training.trust import named_code, settle_trust
 
 CLASSES = 70
 """Of more classes than this, the panels by class show those that differ the most."""
@@ -39,13 +40,14 @@ Advance = Callable[[int, int], None]
 
 
 def write_page(
-    runs: Path | Sequence[Run],
-    out: Path,
+    runs: str | Path | Sequence[Run],
+    out: str | Path,
     *,
     title: str = "",
-    images: Path | None = None,
+    images: str | Path | None = None,
     maps: int = 12,
-    advance: Advance = lambda done, of: None,
+    trust: bool = False,
+    progress: bool | None = None,
 ) -> PageContent:
     """Write the page of some runs and return what is on it.
 
@@ -55,24 +57,50 @@ def write_page(
         title: head of the page; the name of the folder by default.
         images: folder of the images that features were computed from.
         maps: how many runs get a t-SNE map.
-        advance: called with the number of each run and how many there are.
+        trust: import the methods that the records of runs name by package.module:Class, after
+            saying so; the page then has their descriptions.
+        progress: None shows it in a terminal or notebook; True and False force it.
     """
-    refuse_to_replace([out], lambda: _is_page(out))
+    file, pictures = Path(out), None if images is None else Path(images)
+    if maps < 0:
+        raise InputError(f"maps is {maps}; it must be at least 0")
+    if pictures is not None and not pictures.is_dir():
+        raise InputError(f"{pictures} is not a folder; expected one of images")
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; expected a file such as report.html")
+    refuse_to_replace([file], lambda: _is_page(file))
     for name in ("jinja2", "plotly"):
         _import(name)
     if maps:
         import_tsne()
-    found = read_runs(runs) if isinstance(runs, Path) else list(runs)
-    root = runs if isinstance(runs, Path) else _common_folder(found)
-    if not found:
-        raise InputError(f"{root} holds no runs; make some with equida bench or equida adapt")
-    content = arrange(found)
-    name = title or root.resolve().name
-    searches = read_searches(runs) if isinstance(runs, Path) else []
-    text = make_page(content, str(root), name, Pictures(images), maps, advance, searches)
+    folder = Path(runs) if isinstance(runs, str | Path) else None
+    with Bar(display_mode(progress), "reading runs") as bar:
+
+        def advance(number: int, total: int) -> None:
+            if bar.total is None:
+                bar.start("drawing runs", total)
+            bar.update(number)
+
+        found = read_runs(Path(runs)) if isinstance(runs, str | Path) else list(runs)
+        root = folder or _common_folder(found)
+        if not found:
+            raise InputError(f"{root} holds no runs; make some with equida bench or equida adapt")
+        if trust:
+            _trust_methods(found)
+        content = arrange(found)
+        name = title or root.resolve().name
+        searches = read_searches(folder) if folder else []
+        text = make_page(content, str(root), name, Pictures(pictures), maps, advance, searches)
     # File names may hold bytes that are no text; the page shows them as question marks.
-    write_atomic(out, text.encode("utf-8", "replace"))
+    write_atomic(file, text.encode("utf-8", "replace"))
     return content
+
+
+def _trust_methods(runs: Sequence[Run]) -> None:
+    """Permit the methods that the records of these runs name."""
+    for found in runs:
+        code = {name: kind for name, kind in named_code(found.config).items() if kind == "method"}
+        settle_trust(found.path / "config.json", code, True, say)
 
 
 def _is_page(file: Path) -> bool:
@@ -96,7 +124,7 @@ def make_page(
     for shown in content.finished:
         advance(shown.number, len(content.finished))
         base = bases.get(shown.number)
-        runs.append(describe(shown, base, pictures, mapped=shown.number in numbers))
+        runs.append(describe_run(shown, base, pictures, mapped=shown.number in numbers))
     selections = content.selections
     template = _environment().get_template("page.html.jinja")
     return str(
@@ -208,7 +236,7 @@ def _measures() -> list[dict[str, Any]]:
 
 def _results(content: PageContent, select: str) -> dict[str, Any]:
     """The tables of one selection, and each of their notes once."""
-    tables = result_tables(content, select)
+    tables = page_tables(content, select)
     notes = dict.fromkeys(note for table in tables for note in table.notes)
     return {"select": select, "tables": tables, "notes": list(notes)}
 
@@ -273,7 +301,7 @@ def _data(
 
 
 def _idea(method: str) -> str:
-    known = [part for part in method.split("+") if METHODS.get(part) is not None]
+    known = [part for part in method_parts(method) if METHODS.get(part) is not None]
     return " ".join(describe_method(part).idea for part in known)
 
 

@@ -25,7 +25,7 @@ LINES = 300
 """How many points of a curve are drawn."""
 
 
-def describe(
+def describe_run(
     shown: ShownRun, baseline: ShownRun | None, pictures: Pictures, *, mapped: bool
 ) -> dict[str, Any]:
     """Everything that the panels of one run show; without target labels, what can be shown without.

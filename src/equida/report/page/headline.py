@@ -87,9 +87,9 @@ def _comparison(group: ShownGroup, best: _Standing, others: Sequence[_Standing])
     if not open_cases:
         return ", and is ahead of all others"
     ahead = [name for key, names in found.items() if key[0] == "holds" for name in names]
-    text = f", and is ahead of {listed(ahead)}" if ahead else ""
+    text = f", and is ahead of {in_a_sentence(ahead)}" if ahead else ""
     for (outcome, pairs), names in open_cases.items():
-        text += f"; {_reason(outcome, pairs)} {listed(names)}"
+        text += f"; {_reason(outcome, pairs)} {in_a_sentence(names)}"
     return text
 
 
@@ -110,10 +110,10 @@ def _outcome(group: ShownGroup, best: Variant, other: Variant) -> tuple[Outcome,
     return paired_test(list(pairs.values())).outcome, len(pairs)
 
 
-def listed(names: Sequence[str]) -> str:
+def in_a_sentence(names: Sequence[str]) -> str:
     """Names in a sentence.
 
-    >>> listed(["BNM"]), listed(["BNM", "IM", "NSM"]), listed(list("abcdef"))
+    >>> in_a_sentence(["BNM"]), in_a_sentence(["BNM", "IM", "NSM"]), in_a_sentence(list("abcdef"))
     ('BNM', 'BNM, IM and NSM', 'a, b, c and 3 others')
     """
     if len(names) > MOST_NAMES:

@@ -48,7 +48,7 @@ class TableView:
     notes: tuple[str, ...] = ()
 
 
-def result_tables(content: PageContent, select: str) -> list[TableView]:
+def page_tables(content: PageContent, select: str) -> list[TableView]:
     """One table for each group that has finished runs."""
     return [_result_table(content, group, select) for group in content.groups if group.tasks]
 

@@ -1,0 +1,71 @@
+"""The paper beside runs, written into a folder: what `equida paper` does."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from equida.data import benchmark
+from equida.errors import InputError
+from equida.files import json_has, refuse_to_replace
+from equida.paper.document import paper_json, paper_markdown
+from equida.paper.study import PaperStudy, paper_study
+from equida.progress import display_mode, safe_console
+from equida.runs.entry import check_selection
+from equida.runs.read import read_runs
+from equida.training.folder import RunFolder
+
+RECORD = "paper.json"
+DOCUMENT = "paper.md"
+
+
+def write_paper(
+    runs: str | Path | Sequence[str | Path],
+    out: str | Path = "paper",
+    *,
+    select: str = "last",
+    images: Mapping[str, str | Path] | None = None,
+    theory: str | Path | None = None,
+    progress: bool | None = None,
+) -> PaperStudy:
+    """Recompute every table and figure of the paper from runs, each beside the printed one.
+
+    Args:
+        runs: a folder of runs, made by `equida.bench`, or several.
+        out: the folder for paper.md, paper.json and the figures.
+        select: which step of a run counts: "last", "oracle" (uses target labels), or a validator.
+        images: by the name of a data set the folder of its images, for the figure of samples.
+        theory: theory.json of `equida theory`, or its folder; by default it is looked for in
+            ./theory and in the folders of runs.
+        progress: None shows it in a terminal; True and False force it.
+    """
+    roots = [Path(each) for each in ([runs] if isinstance(runs, str | Path) else runs)]
+    if not roots:
+        raise InputError("missing: RUNS, a folder made by equida bench; see equida paper --help")
+    check_selection(select)
+    folder = Path(out)
+    refuse_to_replace(
+        [folder / DOCUMENT, folder / RECORD],
+        lambda: json_has(folder / RECORD, "select", "verdicts"),
+    )
+    found = [run for root in roots for run in read_runs(root)]
+    writer = RunFolder(folder)
+    shown = display_mode(progress) != "silent"
+    with safe_console(stderr=True, quiet=not shown).status("reading runs") as status:
+        study = paper_study(
+            found,
+            roots,
+            folder,
+            select=select,
+            images={benchmark(name).name: str(place) for name, place in (images or {}).items()},
+            theory=_theory_file(theory),
+            note=status.update,
+        )
+    writer.write_text(DOCUMENT, paper_markdown(study))
+    writer.write_text(RECORD, paper_json(study))
+    return study
+
+
+def _theory_file(path: str | Path | None) -> Path | None:
+    """The file theory.json itself, where its folder is given."""
+    if path is None:
+        return None
+    return Path(path) / "theory.json" if Path(path).is_dir() else Path(path)
