@@ -297,6 +297,11 @@ class RunProgress:
     def __exit__(self, *raised: object) -> None:
         self.bar.__exit__(*raised)
 
+    def announced(self, what: str) -> None:
+        self.bar.update(note=what)
+        if self._lines:
+            say(what)
+
     def stepped(self, step: int) -> None:
         self.bar.update(step)
 

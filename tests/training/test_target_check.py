@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.small_data import BACKBONE, write_pictures
 
 import equida
 from equida.cli import main
@@ -326,3 +327,35 @@ def test_a_target_that_is_judged_by_other_samples(samples: int) -> None:
     found = result["shares"]["estimated"]
     np.testing.assert_allclose(found, view.estimate.mean_shares, atol=1e-4)
     assert result["harm"]["moved"] < 0.5
+
+
+def test_shares_are_estimated_from_the_features_that_fine_tuning_starts_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: a run that fine-tunes images said nothing of its target unless it was asked to."""
+    write_pictures(tmp_path, ("photos", "clipart"), ("mug", "pen", "cup"), count=20)
+    for name, kept in (("pen", 6), ("cup", 4)):
+        for file in sorted((tmp_path / "clipart" / name).iterdir())[kept:]:
+            file.unlink()
+    (tmp_path / "shares_net.py").write_text(BACKBONE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    recipe = {"iterations": 2, "batch_size": 4, "evaluate_every": 2, "workers": 0}
+    done = equida.adapt(
+        tmp_path / "photos", tmp_path / "clipart", backbone="shares_net:net", recipe_params=recipe,
+        ignore_target_labels=True, out=tmp_path / "run", progress=True,
+    )  # fmt: skip
+    found = dict(zip(done.classes, done.class_shares["estimated"] or (), strict=True))
+    assert found == pytest.approx({"mug": 20 / 30, "pen": 6 / 30, "cup": 4 / 30}, abs=0.05)
+    assert any("looks imbalanced" in remark for remark in done.remarks)
+    assert "estimating the target's class shares" in capsys.readouterr().err
+    assert done.result is not None
+    assert "harm" not in done.result
+
+
+def test_features_of_a_random_network_are_not_asked() -> None:
+    images = np.random.default_rng(0).random((24, 1, 28, 28), dtype=np.float32)
+    labels = np.arange(24) % 2
+    recipe: dict[str, Any] = {"iterations": 2, "batch_size": 4, "evaluate_every": 2}
+    task = make_task(array_domain(images, labels, name="a"), array_domain(images, name="b"))
+    config = RunConfig("nsm", Recipe(**recipe), backbone="lenet")
+    assert "estimated" not in train(config, task, look_at_target=True).result["shares"]

@@ -70,6 +70,7 @@ def built_for(
     loaded: SeededBackbone | None = None,
     *,
     look_at_target: bool = False,
+    announce: Callable[[str], None] | None = None,
 ) -> Built:
     """As for a GPU: several processes share the statistics of batch normalisation."""
     made = build_run(config, task, fabric)

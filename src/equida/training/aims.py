@@ -189,19 +189,15 @@ def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:
 def _records(
     asked: Mapping[str, Any], config: RunConfig, task: Task, start: StartingNetwork
 ) -> dict[str, Aim]:
-    estimate: ShareEstimate | None = None
+    estimated: Aim | None = None
     records = {}
     for name, part in asked.items():
-        agreement = imbalance = mean_shares = None
-        strength = part.prior_strength
         if part.prior == "estimate":
-            estimate = estimate or _estimate(config, task, start)
-            shares, strength = estimate.shares, 1.0
-            agreement = round(estimate.agreement, DIGITS)
-            imbalance = round(estimate.imbalance, DIGITS)
-            mean_shares = estimate.mean_shares.round(DIGITS).tolist()
-        else:
-            shares = _known_shares(f"{name}.prior", part.prior, config, task)
+            estimated = estimated or estimated_aim(config, task, start)
+            records[name] = estimated
+            continue
+        shares = _known_shares(f"{name}.prior", part.prior, config, task)
+        strength = part.prior_strength
         aim = (1.0 - strength) / len(shares) + strength * shares
         records[name] = Aim(
             part.prior,
@@ -209,11 +205,24 @@ def _records(
             shares.round(DIGITS).tolist(),
             aim.round(DIGITS).tolist(),
             uses_target_labels=part.prior == "oracle",
-            agreement=agreement,
-            imbalance=imbalance,
-            mean_shares=mean_shares,
         )
     return records
+
+
+def estimated_aim(config: RunConfig, task: Task, start: StartingNetwork) -> Aim:
+    """The class shares of the target, estimated from what training starts with."""
+    estimate = _estimate(config, task, start)
+    shares = estimate.shares.round(DIGITS).tolist()
+    return Aim(
+        "estimate",
+        1.0,
+        shares,
+        shares,
+        uses_target_labels=False,
+        agreement=round(estimate.agreement, DIGITS),
+        imbalance=round(estimate.imbalance, DIGITS),
+        mean_shares=estimate.mean_shares.round(DIGITS).tolist(),
+    )
 
 
 def _estimate(config: RunConfig, task: Task, start: StartingNetwork) -> ShareEstimate:

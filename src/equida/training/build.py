@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from equida.methods import build_method
 from equida.models.backbone import Backbone, check_trainable, load_backbone
 from equida.models.network import Network
 from equida.models.sync_batchnorm import with_shared_statistics
-from equida.training.aims import StartingNetwork, apply_aims, find_aims
-from equida.training.config import RunConfig
+from equida.training.aims import StartingNetwork, apply_aims, estimated_aim, find_aims
+from equida.training.config import Aim, RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
 from equida.training.optimizer import freeze, sgd
@@ -71,6 +72,9 @@ class Built:
     dtype: torch.dtype
     start_view: UnadaptedView | None = None
     """In source-free adaptation, what the network says of the target before it is trained."""
+    estimated: Aim | None = None
+    """The class shares of the target by the features that training starts from, where they were
+    estimated."""
 
 
 def build_run(
@@ -80,12 +84,15 @@ def build_run(
     loaded: SeededBackbone | None = None,
     *,
     look_at_target: bool = False,
+    announce: Callable[[str], None] = lambda what: None,
 ) -> Built:
     """Network, method, optimiser and transforms of a run.
 
     Args:
         loaded: the config's backbone, where it has been loaded already.
-        look_at_target: in source-free adaptation, let the network look at the target first.
+        look_at_target: let the network look at the target before it is trained: in source-free
+            adaptation, and where a backbone with learned weights is fine-tuned on images.
+        announce: told what is done before training, where that takes long.
     """
     recipe = config.recipe
     objective, backbone = make_objective(
@@ -108,8 +115,13 @@ def build_run(
     temperature = RunFolder(Path(config.from_run)).temperature() if config.from_run else 1.0
     start = StartingNetwork(network, plain, recipe, fabric.device, temperature)
     aims = find_aims(config, task, fabric, start)
-    looks = look_at_target and config.from_run
-    view = on_rank_zero(fabric, lambda: start.view(task.judged)) if looks else None
+    view, estimated = None, next((aim for aim in aims.values() if aim.agreement is not None), None)
+    if look_at_target and config.from_run:
+        view = on_rank_zero(fabric, lambda: start.view(task.judged))
+    elif look_at_target and estimated is None and sha256:
+        announce("estimating the target's class shares from the features before training")
+        judged = dataclasses.replace(task, target=task.judged, test=None)
+        estimated = on_rank_zero(fabric, lambda: estimated_aim(config, judged, start))
     apply_aims(objective.method, aims)
     if fabric.device.type == "cuda" and fabric.world_size > 1:
         objective = typing.cast(Objective, with_shared_statistics(objective))
@@ -131,6 +143,7 @@ def build_run(
         _eval_transform(backbone, task.target, recipe.ten_crop),
         torch.float64 if recipe.precision == "64-true" else torch.float32,
         view,
+        estimated,
     )
 
 

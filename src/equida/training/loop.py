@@ -34,7 +34,7 @@ from equida.training.processes import (
     prepare,
     without_exchange,
 )
-from equida.training.recorder import Observer, Recorder, Stepped, Trained
+from equida.training.recorder import Announced, Observer, Recorder, Stepped, Trained
 from equida.training.target_check import (
     FEWEST_HELD_OUT,
     calibrate,
@@ -70,8 +70,9 @@ def train(
         validators: costly ones that each evaluation computes, besides the one that `keep` names.
         backbone: the config's backbone, where it has been loaded already; it is trained in place.
         look_at_target: say in the result how large the target's classes look and whether adaptation
-            may have hurt; for rows of features that takes seconds, once for each task, and without
-            source data one pass over the target.
+            may have hurt; for rows of features that takes seconds, once for each task, without
+            source data one pass over the target, and on images that are fine-tuned one pass over
+            both domains (10,000 samples of each at most).
         calibrate_confidences: fit a temperature to held-out source samples; on rows of features,
             where none are held out, another run is done for it, with some held out.
 
@@ -85,7 +86,15 @@ def train(
     _check(config, fabric)
     config = with_recorded_aims(config, folder, fabric)
     torch.manual_seed(config.seed)
-    built = build_run(config, task, fabric, backbone, look_at_target=look_at_target)
+
+    def announce(what: str) -> None:
+        for observer in observers:
+            if isinstance(observer, Announced):
+                observer.announced(what)
+
+    built = build_run(
+        config, task, fabric, backbone, look_at_target=look_at_target, announce=announce
+    )
     objective, optimizer = prepare(fabric, built.objective, built.optimizer)
     torch.manual_seed(config.seed + fabric.global_rank)
     feed = Feed(built.config, fabric, built.dtype)
@@ -122,10 +131,8 @@ def train(
         if look_at_target and not config.from_run:
             judged = dataclasses.replace(task, target=task.judged, test=None)
             view = on_rank_zero(fabric, lambda: source_view(judged))
-        aims = built.config.aims
-        estimated = next((a for a in aims.values() if a.agreement is not None), None)
-        aim = aim_of(built.objective.method, aims)
-        found = describe_target(predictions, view, aim, estimated)
+        aim = aim_of(built.objective.method, built.config.aims)
+        found = describe_target(predictions, view, aim, built.estimated)
         if calibrate_confidences:
             held_out = recorder.predict_held_out()
             refit = partial(_held_out_again, task, fabric)

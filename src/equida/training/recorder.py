@@ -44,6 +44,13 @@ class Stepped(Protocol):
 
 
 @runtime_checkable
+class Announced(Protocol):
+    """An observer that is told of what is done before training and takes long."""
+
+    def announced(self, what: str) -> None: ...
+
+
+@runtime_checkable
 class SeesPredictions(Protocol):
     """An observer that is shown what each evaluation predicts, with features, before its figures.
 

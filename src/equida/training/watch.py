@@ -16,6 +16,9 @@ class Watcher:
     def __init__(self, shown: RunProgress, writer: Any = None) -> None:
         self.shown, self.writer = shown, writer
 
+    def announced(self, what: str) -> None:
+        self.shown.announced(what)
+
     def stepped(self, step: int) -> None:
         self.shown.stepped(step)
 
