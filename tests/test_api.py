@@ -396,14 +396,21 @@ def test_a_run_is_done_again(tmp_path: Path) -> None:
     options: dict[str, Any] = {"recipe_params": SMALL, "progress": False}
     run = equida.adapt(f"{file}:a", f"{file}:b", out="first", **options)
     before = sorted(tmp_path.iterdir())
-    made = run.repeat()
+    torch.manual_seed(1)
+    made, drawn = run.repeat(), torch.rand(1)
+    assert drawn == torch.rand(1, generator=torch.Generator().manual_seed(1))
     assert made.same
     assert str(made) == f"the same: {made.tensors} weight tensors are equal bit for bit"
     assert sorted(tmp_path.iterdir()) == before
     assert run.repeat(tmp_path / "second").same
     assert equida.load_run("second").result is not None
-    with pytest.raises(InputError, match="second holds a run already"):
+    with pytest.raises(InputError, match="second holds a run already; choose another folder"):
         run.repeat("second")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "model.safetensors").write_text("mine")
+    with pytest.raises(InputError, match=r"mine/model\.safetensors"):
+        run.repeat("mine")
+    assert (tmp_path / "mine" / "model.safetensors").read_text() == "mine"
     weights = load_file("first/model.safetensors")
     save_file({name: value + 1 for name, value in weights.items()}, "first/model.safetensors")
     made = run.repeat()

@@ -16,18 +16,48 @@ GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 LOSS = '''
 
 def cubes(logits: Tensor) -> Tensor:
-    """Maximum cubes: minus the mean over rows of the sum of cubed probabilities."""
+    """Maximum cubes: minus the mean over rows of the sum of cubed probabilities.
+
+    Every one-hot matrix is a minimum. Value in [-1, -1/C^2]; lower is better.
+
+    >>> cubes(torch.zeros(3, 2))
+    tensor(-0.2500)
+    """
     logits = checked(logits)
     return logits.softmax(1).pow(3).sum() / -logits.shape[0]
 '''
 METHOD = '''
+"""Maximum cubes."""
+
+from dataclasses import dataclass
+
+from equida.losses import cubes
+from equida.methods.base import Method, register, search
+
+
+@dataclass(frozen=True)
+class CubesConfig:
+    trade_off: float = search(1.0, 0.1, 2.5)
+    """Weight of the target term against source cross-entropy."""
+
+
+@register("cubes", CubesConfig, reference="this page")
+class Cubes(Method):
+    """Maximum cubes: confident target predictions."""
+
+    config: CubesConfig
+    source_free = True
+
+    def forward(self, source, labels, target, progress):
+        return {"cubes": self.config.trade_off * cubes(target.logits)}
+'''
+METHOD_WITH_A_HEAD = '''
 """Reconstruct: a head gives the target's features back from its predictions."""
 
 from dataclasses import dataclass
 
 from torch import nn
 
-from equida.losses import cubes
 from equida.methods.base import Method, register, search
 
 
@@ -39,7 +69,7 @@ class RebuildConfig:
 
 @register("rebuild", RebuildConfig, reference="CONTRIBUTING.md")
 class Rebuild(Method):
-    """Rebuild: predictions from which features can be told, and that are confident."""
+    """Rebuild: predictions from which features can be told."""
 
     config: RebuildConfig
 
@@ -50,7 +80,7 @@ class Rebuild(Method):
     def forward(self, source, labels, target, progress):
         rebuilt = self.decoder(target.logits.softmax(1))
         error = (rebuilt - target.features.detach()).square().mean()
-        return {"rebuild": self.config.trade_off * (error + cubes(target.logits))}
+        return {"rebuild": self.config.trade_off * error}
 '''
 DATA_SET = '''
 """Two noisy clouds."""
@@ -107,7 +137,8 @@ COLUMN = """
     ),
 """
 SOURCE = """    if form == "flat":
-        return _wrapped(nn.Sequential(nn.AdaptiveAvgPool2d(int(inner)), nn.Flatten()), name, None)
+        pooled = nn.Sequential(nn.AdaptiveAvgPool2d(int(inner)), nn.Flatten())
+        return _wrapped(pooled, name, weights)
 """
 
 
@@ -124,9 +155,14 @@ DRILLS = {
     "loss": [
         Edit("losses/squares.py", LOSS),
         Edit("losses/__init__.py", "cubes, ", "from equida.losses.squares import "),
+        Edit("losses/__init__.py", '    "cubes",\n', "__all__ = [\n"),
+    ],
+    "method": [
+        Edit("methods/cubes.py", METHOD),
+        Edit("methods/__init__.py", "cubes, ", "iw_max_square, "),
     ],
     "method with a head": [
-        Edit("methods/rebuild.py", METHOD),
+        Edit("methods/rebuild.py", METHOD_WITH_A_HEAD),
         Edit("methods/__init__.py", "rebuild, ", "iw_max_square, "),
     ],
     "data set": [
@@ -179,6 +215,22 @@ def test_a_drill_touches_at_most_two_files_and_the_guide_says_which() -> None:
         assert not missing, f"{name}: {missing}"
 
 
+def test_what_the_guide_shows_is_what_is_tried() -> None:
+    """Each line that its diffs add is one of the drills'; where a list of names grows, the name."""
+    guide = GUIDE.read_text().partition("## Drills")[2].partition("\n## ")[0]
+    edits = [edit for each in DRILLS.values() for edit in each]
+    shown = re.findall(r"^\+\+\+ b/src/equida/(\S+)\n(.*?)(?=^--- |^```)", guide, re.M | re.S)
+    assert {file for file, _ in shown} == {
+        edit.file for edit in edits if not edit.file.startswith("data/benchmarks/")
+    }
+    for file, diff in shown:
+        tried = [edit.text for edit in edits if edit.file == file]
+        for line in re.findall(r"^\+(.+)$", diff, re.M):
+            known = any(line in text.splitlines() for text in tried)
+            grown = any(text.strip(", ") in line for text in tried if "\n" not in text)
+            assert known or grown, f"{file}: {line}"
+
+
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What a copy of the package prints that has had all drills, by the first word of each line."""
@@ -205,7 +257,7 @@ def test_a_new_loss_can_be_imported(trial: dict[str, str]) -> None:
     assert float(trial["loss"]) == -0.25  # two classes of probability 1/2: minus 2 / 8
 
 
-@pytest.mark.parametrize("name", ["rebuild", "clouds"])
+@pytest.mark.parametrize("name", ["cubes", "rebuild", "clouds"])
 def test_what_is_new_is_listed(name: str, trial: dict[str, str]) -> None:
     assert name in trial["listed"].split()
 

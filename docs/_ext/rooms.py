@@ -10,15 +10,19 @@ import equida
 ROOT = Path(equida.__file__).parent
 # From the ground up; a room stands on those below it.
 LAYERS = [
-    ["losses", "alignment", "distributed", "data", "evaluation"],
-    ["methods", "models"],
+    ["distributed", "data", "evaluation"],
+    ["losses", "alignment", "models", "clustering"],
+    ["methods"],
     ["training"],
-    ["runs", "estimator"],
-    ["experiments"],
-    ["report", "paper"],
+    ["runs"],
+    ["estimator", "experiments"],
+    ["scorers", "report"],
+    ["paper"],
     ["api"],
     ["cli"],
 ]
+UPWARD = {("runs", "report"), ("report", "paper")}
+"""The two imports that point upwards; what follows from others is found without them."""
 
 
 def imports() -> set[tuple[str, str]]:
@@ -62,14 +66,17 @@ def draw(file: Path) -> None:
     for height, layer in enumerate(LAYERS):
         for number, room in enumerate(layer):
             places[room] = (2.0 * (number - (len(layer) - 1) / 2), 1.2 * height)
-    figure, axes = plt.subplots(figsize=(8.5, 7))
-    for room, other in sorted(direct(imports())):
+    figure, axes = plt.subplots(figsize=(8.5, 8.5))
+    found = imports()
+    height = {room: number for number, layer in enumerate(LAYERS) for room in layer}
+    assert {(a, b) for a, b in found if height[a] <= height[b]} == UPWARD, "a room has moved"
+    for room, other in sorted(direct(found - UPWARD) | UPWARD):
         (x, y), (to_x, to_y) = places[room], places[other]
         bend = 0.12 if x >= to_x else -0.12
         axes.annotate(
             "",
-            (to_x, to_y + 0.24),
-            (x, y - 0.24),
+            (to_x, to_y + (0.24 if to_y < y else -0.24)),
+            (x, y - (0.24 if to_y < y else -0.24)),
             arrowprops={
                 "arrowstyle": "->",
                 "color": "#8a9aa8",

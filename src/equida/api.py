@@ -629,7 +629,9 @@ def do_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
     from equida.report.page import write_page
 
     try:
-        write_page(done.folder, done.page, title=f"Search in {done.folder.name}", maps=0)
+        title = f"Search in {done.folder.name}"
+        shown = False if remarks.mode == "silent" else None
+        write_page(done.folder, done.page, title=title, maps=0, progress=shown)
     except InputError as error:  # the extra is not installed, or another file is there
         remarks.say(f"no page: {error}")
     return done

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +104,7 @@ def test_features_are_computed_once_for_all_runs(
     assert len(results(out)) == 6
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_the_grid(toy_office: Path, tmp_path: Path, end: signal.Signals) -> None:
     """Also where the grid's own process alone is told to end."""

@@ -222,9 +222,11 @@ def test_own_domains_are_reported_and_written_down(
     code, said = _doctor(capsys, toy, "--write-toml")
     assert code == 2
     assert "dataset.toml exists; it is not replaced" in said
-    assert "--write-toml is for your own data" in _doctor(capsys, "toy", "--write-toml")[1]
-    assert "--write-toml needs a folder" in _doctor(capsys, toy / "photo", "--write-toml")[1]
+    assert "dataset.toml is for data of your own" in _doctor(capsys, "toy", "--write-toml")[1]
+    assert (
+        "dataset.toml describes such a folder" in _doctor(capsys, toy / "photo", "--write-toml")[1]
+    )
     several = write_blobs(toy / "blobs.npz")
     code, said = _doctor(capsys, several, "--write-toml")
     assert code == 2
-    assert "--write-toml needs a folder" in said
+    assert "dataset.toml describes such a folder" in said

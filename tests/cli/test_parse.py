@@ -124,6 +124,7 @@ def test_a_flag_that_turns_something_on_has_no_opposite(
 
 def test_only_the_making_of_a_request_takes_flags_without_a_type() -> None:
     """The dataclass of the flags is made at run time; what works with it goes through a request."""
+    found = set()
     for file in (Path(equida.__file__).parent / "cli").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.FunctionDef):
@@ -131,7 +132,9 @@ def test_only_the_making_of_a_request_takes_flags_without_a_type() -> None:
                 kind = annotations.get("arguments")
                 if isinstance(kind, ast.Name) and kind.id == "Any":
                     assert node.name == "request_of", f"{file.name}: {node.name}"
+                    found.add(file.stem)
                     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
                     names = {each.func.id for each in calls if isinstance(each.func, ast.Name)}
                     known = {"request_from", "overrides", "alternatives", "benchmark"}
                     assert names <= known, f"{file.name} does work: {names - known}"
+    assert found == {"adapt", "bench", "compare", "tune"}

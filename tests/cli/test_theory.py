@@ -80,4 +80,4 @@ def test_out_that_cannot_be_written_is_one_line(
 
 def test_a_bad_seed_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["theory", "--seed", "-1"]) == 2
-    assert "--seed is -1; it must be from 0 to 2147483647" in capsys.readouterr().err
+    assert "seed is -1; it must be from 0 to 2147483647" in capsys.readouterr().err

@@ -51,7 +51,7 @@ def test_folders_with_published_names_are_recognised(tmp_path: Path) -> None:
     write_pictures(tmp_path, ("amazon", "dslr", "webcam"), ("mug", "pen"))
     found = check_data(tmp_path)
     assert found.looks_like is BENCHMARKS["office31"]
-    compared = check_data(tmp_path, "office31")
+    compared = check_data("office31", tmp_path)
     assert not compared.sound
     assert compared.data_set is BENCHMARKS["office31"]
 
@@ -59,11 +59,14 @@ def test_folders_with_published_names_are_recognised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "`data` is missing"),
-        ({"dataset": "office31"}, "the folder with the domains of office31"),
+        ({}, "give a data set or the path of data"),
+        ({"dataset": "office31"}, "give the folder of Office-31"),
+        ({"dataset": "./a", "data": "b"}, "are both paths"),
+        ({"dataset": 42}, "dataset is 42"),
+        ({"dataset": "digits", "lists": 3}, "lists is 3"),
         ({"dataset": "offfice31"}, "did you mean"),
         ({"data": "gone"}, "gone"),
-        ({"dataset": "office31", "write_toml": True}, "is for your own data"),
+        ({"dataset": "office31", "write_toml": True}, "is for data of your own"),
     ],
 )
 def test_one_line_says_what_is_missing(arguments: dict[str, object], said: str) -> None:

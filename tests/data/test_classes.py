@@ -67,14 +67,14 @@ def _files(folder: Path, twins: list[str]) -> Path:
 def _list(folder: Path, twins: list[str]) -> object:
     _files(folder, twins)
     lines = [f"{name}/1.jpg {number}\n" for number, name in enumerate(twins)]
-    (folder / "l.txt").write_text("".join(lines))
+    (folder / "l.txt").write_text("".join(lines), encoding="utf-8")
     return image_list(folder / "l.txt")
 
 
 def _list_with_classes(folder: Path, twins: list[str]) -> object:
     _files(folder, twins)
     lines = [f"{name}/1.jpg {number % 2}\n" for number, name in enumerate(twins)]
-    (folder / "l.txt").write_text("".join(lines))
+    (folder / "l.txt").write_text("".join(lines), encoding="utf-8")
     return image_list(folder / "l.txt", classes=["mug", "pen"])
 
 

@@ -236,7 +236,7 @@ def test_folders_named_by_numbers_have_the_names_of_their_numbers(tmp_path: Path
         *(f"{domain}/{k}/0.png" for domain in "ab" for k in range(12) if (domain, k) != ("b", 5)),
     )
     names = [f"name{k:02}" for k in range(12)]
-    (root / "dataset.toml").write_text(f"\ufeffclasses = {json.dumps(names)}\n")
+    (root / "dataset.toml").write_text(f"\ufeffclasses = {json.dumps(names)}\n", encoding="utf-8")
     found = find_benchmark(root)
     for key in "ab":
         domain = load_domain(found, key)

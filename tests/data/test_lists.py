@@ -61,6 +61,17 @@ def test_an_absolute_path_that_exists_is_used_as_it_is(images: Path, tmp_path: P
     assert domain.path(0) == here
 
 
+@pytest.mark.parametrize("below", [".hidden/mug", "../beside/mug", "mug/../mug"])
+def test_absolute_paths_with_dots_exist(below: str, tmp_path: Path) -> None:
+    """Before: the dot of a hidden folder was cut off, and that of the folder above."""
+    folder = tmp_path / "data"
+    (folder / "mug").mkdir(parents=True)
+    (folder / below).mkdir(parents=True, exist_ok=True)
+    (folder / below / "1.jpg").touch()
+    domain = image_list(_list(folder, f"{folder}/{below}/1.jpg 0"))
+    assert domain.path(0).samefile(folder / below / "1.jpg")
+
+
 def test_windows_separators(images: Path) -> None:
     assert image_list(_list(images, r"amazon\images\mug\1.jpg 0")).path(0).exists()
 

@@ -215,7 +215,7 @@ def test_a_record_holds_shares_and_no_file_of_them(tmp_path: Path) -> None:
     held = checked_shares(str(tmp_path / "shares.txt"), FLAG)
     for text in ("", "long-tail:30:7", "classes:1e+06", held):
         assert recorded_shares(text, "target_shares") == text
-    with pytest.raises(InputError, match="expected long-tail:30"):
+    with pytest.raises(InputError, match="it must be long-tail:30"):
         recorded_shares(str(tmp_path / "shares.txt"), "target_shares")
 
 

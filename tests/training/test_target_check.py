@@ -11,12 +11,14 @@ from tests.small_data import BACKBONE, write_pictures
 
 import equida
 from equida.cli import main
-from equida.data import array_domain, make_task
+from equida.data import Domain, array_domain, image_folder, make_task
 from equida.evaluation import shares as estimates
 from equida.evaluation.predictions import DomainPredictions
+from equida.models.backbone import backbone_name
 from equida.runs.read import Run
 from equida.runs.target import imbalance_notes, share_rows, target_remarks
 from equida.training import target_check
+from equida.training.aims import StartingNetwork
 from equida.training.config import Aim, RunConfig
 from equida.training.loop import train
 from equida.training.recipe import Recipe
@@ -350,6 +352,30 @@ def test_shares_are_estimated_from_the_features_that_fine_tuning_starts_from(
     assert "estimating the target's class shares" in capsys.readouterr().err
     assert done.result is not None
     assert "harm" not in done.result
+
+
+def test_runs_on_the_same_images_share_the_estimate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pictures(tmp_path, ("photos", "clipart"), ("mug", "pen"))
+    (tmp_path / "shared_net.py").write_text(BACKBONE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    recipe: dict[str, Any] = {"iterations": 2, "batch_size": 4, "evaluate_every": 2}
+    task = make_task(image_folder(tmp_path / "photos"), image_folder(tmp_path / "clipart"))
+    looked = []
+    plain = StartingNetwork.features
+
+    def features(self: StartingNetwork, domain: Domain) -> Any:
+        looked.append(domain.name)
+        return plain(self, domain)
+
+    monkeypatch.setattr(StartingNetwork, "features", features)
+    name = backbone_name("shared_net:net")
+    for method in ("nsm", "bnm"):
+        config = RunConfig(method, Recipe(**recipe), backbone=name)
+        found = train(config, task, look_at_target=True).result["shares"]
+        assert len(found["estimated"]) == 2
+    assert looked == ["photos", "clipart"]
 
 
 def test_features_of_a_random_network_are_not_asked() -> None:

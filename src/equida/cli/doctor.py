@@ -1,7 +1,6 @@
 """`equida doctor`: check a data set or this installation, and say what to do."""
 
 import dataclasses
-import os
 import shlex
 import time
 from collections.abc import Sequence
@@ -15,8 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from equida.cli._flags import DATASET_HELP
-from equida.data.benchmarks import BENCHMARKS, Benchmark, benchmark
-from equida.data.check import DataCheck, check_data
+from equida.data.benchmarks import Benchmark, benchmark
+from equida.data.check import DataCheck, check_data, is_data_path
 from equida.data.domain import ImageDomain
 from equida.data.open import load_domain
 from equida.data.survey import Survey
@@ -59,7 +58,7 @@ def run(arguments: Arguments) -> int:
         from equida.cli._installation import print_installation
 
         return print_installation(console)
-    if arguments.dataset is not None and arguments.data is None and _is_path(arguments.dataset):
+    if arguments.dataset is not None and arguments.data is None and is_data_path(arguments.dataset):
         arguments = dataclasses.replace(arguments, dataset=None, data=Path(arguments.dataset))
     chosen = None if arguments.dataset is None else benchmark(arguments.dataset)
     missing = chosen is not None and arguments.data is None and not chosen.embedded
@@ -82,10 +81,6 @@ def run(arguments: Arguments) -> int:
             markup=False,
         )
     return 0 if found.sound else 1
-
-
-def _is_path(name: str) -> bool:
-    return os.sep in name or (name not in BENCHMARKS and Path(name).exists())
 
 
 def _print_own(console: Console, found: DataCheck, arguments: Arguments) -> None:

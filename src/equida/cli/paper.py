@@ -55,6 +55,6 @@ def run(arguments: Arguments) -> int:
 def _image_folder(text: str) -> tuple[str, str]:
     """The name of a data set and the folder of its images."""
     name, equals, folder = text.partition("=")
-    if not equals or not Path(folder).is_dir():
+    if not equals:
         raise InputError(f"--images {text!r}: expected DATASET=DIR, where DIR is a folder")
     return name, folder

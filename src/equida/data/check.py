@@ -1,16 +1,18 @@
 """A check of data before they are used: what `equida doctor` looks at."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from equida.data.benchmarks import Benchmark, benchmark
-from equida.data.dataset_toml import NAME, write_dataset_file
+from equida.data.benchmarks import BENCHMARKS, Benchmark, benchmark
+from equida.data.dataset_toml import NAME, refuse_to_describe, write_dataset_file
 from equida.data.discover import find_benchmark, is_benchmark
 from equida.data.feature_file import SUFFIXES, feature_domains
 from equida.data.open import find_data
 from equida.data.survey import Survey, recognise, survey_benchmark, survey_own, survey_path
 from equida.data.walk import FolderTree
 from equida.errors import InputError
+from equida.fields import checked_value
 from equida.progress import Bar, display_mode
 
 
@@ -18,7 +20,7 @@ from equida.progress import Bar, display_mode
 class DataCheck:
     """What was found where data were looked for.
 
-    >>> digits = check_data(dataset="digits")
+    >>> digits = check_data("digits")
     >>> digits.sound, [domain.images for domain in digits.domains]
     (True, [5000, 1797])
     """
@@ -39,8 +41,8 @@ class DataCheck:
 
 
 def check_data(
+    dataset: str | Path | None = None,
     data: str | Path | None = None,
-    dataset: str | None = None,
     *,
     lists: str | Path | None = None,
     root: str | Path | None = None,
@@ -52,33 +54,46 @@ def check_data(
     """Look at data as training would use them, and say what stands in the way.
 
     Args:
-        data: the folder with the domains, any folder of images, a feature file or an image list.
-        dataset: a known data set whose published counts the data are compared with.
+        dataset: a known data set, whose published counts the data are compared with; or the path
+            of data of your own: a folder of domains, any folder of images, a feature file or an
+            image list.
+        data: the folder, feature file or image list of a known data set; alone, the path of data
+            of your own.
         lists: folder of the image lists of a data set that chooses its samples by lists.
-        root: the folder of the images, where `data` is an image list.
+        root: the folder of the images, where the data are an image list.
         deep: decode every image instead of looking at its first and last bytes.
         skip_unreadable: accept unreadable files, as training that skips them does.
         write_toml: write a first dataset.toml into a folder of several domains of your own, to be
             edited; one that is there is never replaced.
         progress: None shows it in a terminal or notebook; True and False force it.
 
-    >>> check_data(dataset="digits").sound
+    >>> check_data("digits").sound
     True
     """
-    chosen = None if dataset is None else benchmark(dataset)
+    name = None if dataset is None else str(checked_value(dataset, str | Path, "dataset"))
+    path: Path | None = checked_value(data, Path | None, "data")
+    if name is not None and is_data_path(name):
+        if path is not None:
+            raise InputError(f"{name} and {path} are both paths; give the path of the data once")
+        path, name = Path(name), None
+    chosen = None if name is None else benchmark(name)
     if chosen is not None and write_toml:
-        raise InputError(f"--write-toml is for your own data; {chosen.name} is known already")
-    if data is None and (chosen is None or not chosen.embedded):
-        what = f"the domains of {chosen.name}" if chosen else "the domains or a known `dataset`"
-        raise InputError(f"`data` is missing: give the folder with {what}")
-    place = None if data is None else find_data(Path(data))
+        raise InputError(f"dataset.toml is for data of your own; {chosen.name} is known already")
+    if path is None and (chosen is None or not chosen.embedded):
+        missing = f"the folder of {chosen.title}" if chosen else "a data set or the path of data"
+        raise InputError(f"there is nothing to check; give {missing}")
+    place = None if path is None else find_data(path)
     own = None
     if chosen is not None:
-        surveys = survey_benchmark(chosen, place, None if lists is None else Path(lists))
+        surveys = survey_benchmark(chosen, place, checked_value(lists, Path | None, "lists"))
     else:
         assert place is not None
         own = _own(place, write_toml)
-        surveys = survey_path(place, root) if own is None else survey_own(own)
+        surveys = (
+            survey_path(place, checked_value(root, Path | None, "root"))
+            if own is None
+            else survey_own(own)
+        )
     label = "decoding images" if deep else "checking files"
     with Bar(display_mode(progress), label, sum(survey.images for survey in surveys)) as bar:
         for survey in surveys:
@@ -91,14 +106,21 @@ def check_data(
     return DataCheck(tuple(surveys), chosen or own, known, written)
 
 
+def is_data_path(name: str) -> bool:
+    """Whether what may be the name of a data set is a path instead."""
+    return os.sep in name or (name not in BENCHMARKS and Path(name).exists())
+
+
 def _own(data: Path | FolderTree, required: bool) -> Benchmark | None:
     """The user's data set of several domains, if that is what the path holds."""
     place = data.path if isinstance(data, FolderTree) else data
     several = isinstance(data, Path) and data.suffix in SUFFIXES and len(feature_domains(data)) > 1
     if not several and is_benchmark(place):
+        if required:  # before every file is looked at
+            refuse_to_describe(place / NAME)
         return find_benchmark(data)
     if required:
         raise InputError(
-            f"{place} is not a folder of several domains; --write-toml needs a folder of them"
+            f"{place} is not a folder of several domains; dataset.toml describes such a folder"
         )
     return find_benchmark(data) if several else None

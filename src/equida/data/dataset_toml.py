@@ -79,10 +79,15 @@ def read_dataset_file(file: Path) -> DatasetFile:
     return DatasetFile(file, **texts, **lists, domains=domains)  # type: ignore[arg-type]
 
 
-def write_dataset_file(own: OwnBenchmark, file: Path) -> None:
-    """Write a first dataset.toml, to be edited by hand; a file that exists is never replaced."""
+def refuse_to_describe(file: Path) -> None:
+    """Raise InputError where there is such a file already."""
     if file.exists():
         raise InputError(f"{file} exists; it is not replaced: edit it, or move it away first")
+
+
+def write_dataset_file(own: OwnBenchmark, file: Path) -> None:
+    """Write a first dataset.toml, to be edited by hand; a file that exists is never replaced."""
+    refuse_to_describe(file)
     lines = [
         f"title = {_quoted(own.title)}",
         f"metric = {_quoted(own.metric)}  # or {_quoted(METRICS[own.metric == METRICS[0]])}",

@@ -222,8 +222,10 @@ def _ending(base: Path, folder: str, examples: Sequence[str]) -> str | None:
     of 150,000 files would take minutes on a network disk.
     """
     if os.path.isabs(folder) and os.path.isdir(folder):
-        inside = Path(folder).is_relative_to(base.absolute())
-        return os.path.relpath(folder, base.absolute()).removeprefix(".") if inside else folder
+        inside = os.path.relpath(folder, base.absolute())
+        if inside.split(os.sep)[0] == os.pardir:
+            return folder
+        return "" if inside == os.curdir else inside
     parts = [part for part in folder.split("/") if part not in ("", ".")]
     for start in range(len(parts)):
         ending = "/".join(parts[start:])

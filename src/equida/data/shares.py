@@ -24,6 +24,7 @@ from equida.class_shares import is_shares, names_file, shares_text, shares_title
 from equida.data.classes import match_classes
 from equida.data.domain import Domain, DomainT
 from equida.errors import InputError
+from equida.fields import FieldError
 
 Role = Literal["source", "target"]
 
@@ -41,10 +42,8 @@ def checked_shares(text: str, flag: str) -> str:
     if not text or is_shares(text) or _is_rule(text):
         return recorded_shares(text, flag)
     if "," not in text and not names_file(text):
-        raise InputError(
-            f"{flag} is {text!r}; expected long-tail:30, classes:15, or a file with a class and"
-            " its share on each line"
-        )
+        known = "long-tail:30, classes:15, or a file with a class and its share on each line"
+        raise FieldError(flag, text, known)
     return shares_text(text, flag)
 
 
@@ -57,17 +56,15 @@ def recorded_shares(text: str, name: str) -> str:
 
     >>> recorded_shares("/etc/passwd", "target_shares")
     Traceback (most recent call last):
-    equida.errors.InputError: target_shares is '/etc/passwd'; expected long-tail:30, classes:15, ...
+    equida.fields.FieldError: target_shares is '/etc/passwd'; it must be long-tail:30, ...
     """
     if not text:
         return ""
     if is_shares(text):
         return shares_text(text, name)
     if not _is_rule(text):
-        raise InputError(
-            f"{name} is {text!r}; expected long-tail:30, classes:15, or shares such as"
-            ' {"mug": 0.7, "pen": 0.3}'
-        )
+        known = 'long-tail:30, classes:15, or shares such as {"mug": 0.7, "pen": 0.3}'
+        raise FieldError(name, text, known)
     kind, _, rest = text.partition(":")
     number, _, seed = rest.partition(":")
     try:

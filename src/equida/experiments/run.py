@@ -83,9 +83,9 @@ class BenchRequest:
     jobs: int = 0
     cluster: str = ""
     skip_unreadable: bool = False
-    source_shares: PathText = ""
+    source_shares: str = ""
     """What the source's classes are cut down to (see `data.shares`)."""
-    target_shares: PathText = ""
+    target_shares: str = ""
     """The same for the target, by its labels."""
     lists: PathText | None = None
     """Folder of the image lists of a data set that chooses its samples by lists."""

@@ -52,8 +52,8 @@ class Backbone:
         mean: what is subtracted from each channel, for pixels in [0, 1].
         std: what each channel is then divided by.
         input_size: channels, height and width of an image.
-        weights_sha256: SHA-256 of the weights' file; of the values where there is no file, and ""
-            for random weights.
+        weights_sha256: SHA-256 of the weights' file; of the values of a module that was given or
+            that a function of the user's makes; "" for random weights of a known architecture.
     """
 
     module: nn.Module

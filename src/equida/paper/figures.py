@@ -40,6 +40,7 @@ def sample_figure(
         command: what makes the figures again with these folders of images.
     """
     files: list[str] = []
+    unknown: list[str] = []
     missing, remarks = {}, []
     for name in RESULTS:
         config = context.groups[name].config if name in context.groups else None
@@ -47,6 +48,7 @@ def sample_figure(
         data = images.get(name) or known
         if data is None or not Path(data).is_dir():
             missing[name] = "DIR"
+            unknown.append(name)
             continue
         try:
             files += draw_samples(name, data, folder)
@@ -55,8 +57,8 @@ def sample_figure(
                 raise
             missing[name] = "DIR"
             remarks.append(f"{BENCHMARKS[name].title} is not drawn: {error}")
-    if missing:
-        titles = ", ".join(BENCHMARKS[name].title for name in missing)
+    if unknown:
+        titles = ", ".join(BENCHMARKS[name].title for name in unknown)
         remarks.append(
             f"No folder of images is known for {titles}; leave out the data sets you do not have."
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from equida.data import benchmark
 from equida.errors import InputError
+from equida.fields import checked_value
 from equida.files import json_has, refuse_to_replace
 from equida.paper.document import paper_json, paper_markdown
 from equida.paper.study import PaperStudy, paper_study
@@ -32,30 +33,35 @@ def write_paper(
         runs: a folder of runs, made by `equida.bench`, or several.
         out: the folder for paper.md, paper.json and the figures.
         select: which step of a run counts: "last", "oracle" (uses target labels), or a validator.
-        images: by the name of a data set the folder of its images, for the figure of samples.
+        images: the folder of the images of each data set, by its name, for the figure of samples.
         theory: theory.json of `equida theory`, or its folder; by default it is looked for in
             ./theory and in the folders of runs.
         progress: None shows it in a terminal; True and False force it.
     """
-    roots = [Path(each) for each in ([runs] if isinstance(runs, str | Path) else runs)]
+    given = [runs] if isinstance(runs, str | Path) else checked_value(runs, Sequence, "runs")
+    roots = [checked_value(each, Path, "runs") for each in given]
     if not roots:
-        raise InputError("missing: RUNS, a folder made by equida bench; see equida paper --help")
+        raise InputError("no runs are given; expected a folder made by equida bench")
     check_selection(select)
-    folder = Path(out)
+    folder = checked_value(out, Path, "out")
+    shown = {benchmark(name).name: Path(place) for name, place in (images or {}).items()}
+    for name, place in shown.items():
+        if not place.is_dir():
+            raise InputError(f"{place} is not a folder; expected one with the images of {name}")
     refuse_to_replace(
         [folder / DOCUMENT, folder / RECORD],
         lambda: json_has(folder / RECORD, "select", "verdicts"),
     )
     found = [run for root in roots for run in read_runs(root)]
     writer = RunFolder(folder)
-    shown = display_mode(progress) != "silent"
-    with safe_console(stderr=True, quiet=not shown).status("reading runs") as status:
+    quiet = display_mode(progress) == "silent"
+    with safe_console(stderr=True, quiet=quiet).status("reading runs") as status:
         study = paper_study(
             found,
             roots,
             folder,
             select=select,
-            images={benchmark(name).name: str(place) for name, place in (images or {}).items()},
+            images={name: str(place) for name, place in shown.items()},
             theory=_theory_file(theory),
             note=status.update,
         )

@@ -77,7 +77,7 @@ class Run:
     failure: str | None = None
     """Why it failed, if it did."""
     trust: bool = False
-    """Whether code may be run that config.json names, to predict and to export."""
+    """Whether code may be run that config.json names: to predict, to export, to repeat the run."""
 
     @property
     def task(self) -> str:
@@ -150,8 +150,8 @@ class Run:
     @property
     def class_shares(self) -> Mapping[str, list[float] | None]:
         """Shares of the target's classes: predicted by the run, aimed at by its method (None for a
-        method without equity) and estimated without target labels, where that was done: on rows of
-        features, without source data, and for the prior "estimate"."""
+        method without equity, or whose parts aim at different ones) and estimated without target
+        labels, where that was done."""
         shares = self._finished.get("shares") or {}
         names = ("predicted", "aim", "estimated")
         return {name: shares[name] for name in names if name in shares}
@@ -246,18 +246,26 @@ class Run:
         Raises:
             InputError: the run is unfinished, or was trained on data in memory.
         """
+        import torch
+
         from equida.training.rerun import repeat_run
 
-        folder = None if out is None else Path(out)
-        return repeat_run(self.path, folder, display_mode(progress), trust=self.trust)
+        folder = None if out is None else checked_value(out, Path, "out")
+        with torch.random.fork_rng(range(torch.cuda.device_count())):
+            return repeat_run(self.path, folder, display_mode(progress), trust=self.trust)
 
-    def report(self, file: str | Path) -> Path:
-        """Write a self-contained page about the run; returns the file."""
+    def report(self, file: str | Path, *, progress: bool | None = None) -> Path:
+        """Write a self-contained page about the run; returns the file.
+
+        Args:
+            file: where the page is written.
+            progress: None shows it in a terminal or notebook; True and False force it.
+        """
         # The page is drawn in a room above this one: the only import that points upwards.
         from equida.report.page.build import write_page
 
         out = Path(file)
-        write_page(self.path, out)
+        write_page(self.path, out, trust=self.trust, progress=progress)
         return out
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -34,6 +35,10 @@ from equida.training.target_check import (
     start_view,
 )
 
+_ESTIMATES: WeakKeyDictionary[Domain, WeakKeyDictionary[Domain, tuple[str, ShareEstimate]]] = (
+    WeakKeyDictionary()
+)
+"""By target and source: the weights of the starting network, and what was estimated with them."""
 DIGITS = 6
 """Of a recorded share: more would be noise, and differ from machine to machine."""
 
@@ -47,6 +52,8 @@ class StartingNetwork:
     """How images are prepared for it; None for rows."""
     recipe: Recipe
     device: torch.device
+    weights_sha256: str = ""
+    """Of the backbone's weights; "" for random ones."""
     temperature: float = 1.0
     """By which the finished run that the network is of has calibrated its confidences."""
     views: dict[Domain, UnadaptedView] = field(default_factory=dict, repr=False)
@@ -193,7 +200,7 @@ def _records(
     records = {}
     for name, part in asked.items():
         if part.prior == "estimate":
-            estimated = estimated or estimated_aim(config, task, start)
+            estimated = estimated or _estimated_aim(estimate_of(config, task, start))
             records[name] = estimated
             continue
         shares = _known_shares(f"{name}.prior", part.prior, config, task)
@@ -209,9 +216,7 @@ def _records(
     return records
 
 
-def estimated_aim(config: RunConfig, task: Task, start: StartingNetwork) -> Aim:
-    """The class shares of the target, estimated from what training starts with."""
-    estimate = _estimate(config, task, start)
+def _estimated_aim(estimate: ShareEstimate) -> Aim:
     shares = estimate.shares.round(DIGITS).tolist()
     return Aim(
         "estimate",
@@ -225,20 +230,30 @@ def estimated_aim(config: RunConfig, task: Task, start: StartingNetwork) -> Aim:
     )
 
 
-def _estimate(config: RunConfig, task: Task, start: StartingNetwork) -> ShareEstimate:
+def estimate_of(config: RunConfig, task: Task, start: StartingNetwork) -> ShareEstimate:
+    """The class shares of the target, estimated from what training starts with.
+
+    Runs that start from the same weights on the same images share it, in one process.
+    """
     if config.from_run:
         return start.view(task.target).estimate
     view = source_view(task)
     if view is not None:
         return view.estimate
-    labels = task.source.labels
-    assert labels is not None, "a source has labels"
-    return estimate_shares(
-        start.features(task.source),
-        labels[spaced(len(labels))],
-        start.features(task.target),
-        len(task.classes),
-    )
+    known = _ESTIMATES.setdefault(task.target, WeakKeyDictionary())
+    weights, found = known.get(task.source, ("", None))
+    if found is None or weights != start.weights_sha256:
+        labels = task.source.labels
+        assert labels is not None, "a source has labels"
+        found = estimate_shares(
+            start.features(task.source),
+            labels[spaced(len(labels))],
+            start.features(task.target),
+            len(task.classes),
+        )
+        if start.weights_sha256:
+            known[task.source] = (start.weights_sha256, found)
+    return found
 
 
 def _known_shares(name: str, prior: str, config: RunConfig, task: Task) -> NDArray[np.float64]:

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from equida.data import ArrayDomain, Domain, Task
 from equida.data.transforms import Transform, evaluation_transform, train_transform
 from equida.errors import InputError
+from equida.evaluation.shares import ShareEstimate
 from equida.files import file_sha256
 from equida.methods import build_method
 from equida.models.backbone import Backbone, check_trainable, load_backbone
 from equida.models.network import Network
 from equida.models.sync_batchnorm import with_shared_statistics
-from equida.training.aims import StartingNetwork, apply_aims, estimated_aim, find_aims
+from equida.training.aims import StartingNetwork, apply_aims, estimate_of, find_aims
 from equida.training.config import Aim, RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
@@ -72,9 +73,9 @@ class Built:
     dtype: torch.dtype
     start_view: UnadaptedView | None = None
     """In source-free adaptation, what the network says of the target before it is trained."""
-    estimated: Aim | None = None
-    """The class shares of the target by the features that training starts from, where they were
-    estimated."""
+    estimated: Aim | ShareEstimate | None = None
+    """The class shares of the target, where they were estimated before training: recorded as an
+    aim, or by a look at the features that training starts from."""
 
 
 def build_run(
@@ -91,7 +92,7 @@ def build_run(
     Args:
         loaded: the config's backbone, where it has been loaded already.
         look_at_target: let the network look at the target before it is trained: in source-free
-            adaptation, and where a backbone with learned weights is fine-tuned on images.
+            adaptation, and where one process fine-tunes a backbone on images.
         announce: told what is done before training, where that takes long.
     """
     recipe = config.recipe
@@ -113,15 +114,19 @@ def build_run(
         objective.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     plain = _eval_transform(backbone, task.target, ten_crop=False)
     temperature = RunFolder(Path(config.from_run)).temperature() if config.from_run else 1.0
-    start = StartingNetwork(network, plain, recipe, fabric.device, temperature)
+    start = StartingNetwork(network, plain, recipe, fabric.device, sha256, temperature)
     aims = find_aims(config, task, fabric, start)
-    view, estimated = None, next((aim for aim in aims.values() if aim.agreement is not None), None)
+    view: UnadaptedView | None = None
+    estimated: Aim | ShareEstimate | None = next(
+        (aim for aim in aims.values() if aim.agreement is not None), None
+    )
     if look_at_target and config.from_run:
         view = on_rank_zero(fabric, lambda: start.view(task.judged))
-    elif look_at_target and estimated is None and sha256:
+    # Several processes would wait for the one that looks, longer than they may.
+    elif look_at_target and estimated is None and sha256 and fabric.world_size == 1:
         announce("estimating the target's class shares from the features before training")
         judged = dataclasses.replace(task, target=task.judged, test=None)
-        estimated = on_rank_zero(fabric, lambda: estimated_aim(config, judged, start))
+        estimated = estimate_of(config, judged, start)
     apply_aims(objective.method, aims)
     if fabric.device.type == "cuda" and fabric.world_size > 1:
         objective = typing.cast(Objective, with_shared_statistics(objective))

@@ -12,7 +12,7 @@ from equida.data.benchmarks import Benchmark
 from equida.data.feature_file import FeatureOrigin
 from equida.data.spec import DataSpec
 from equida.errors import InputError, printable
-from equida.methods.aiming import PRIOR_FIELDS
+from equida.methods.aiming import PRIOR_FIELDS, PRIORS
 from equida.methods.compose import split_name, spread_priors
 from equida.plugins import Plugin, check_same
 from equida.records import conform, construct
@@ -169,7 +169,7 @@ class RunConfig:
                 raise InputError(f"config.json: {name} is {text!r}, which is not a name")
         for name, prior in (values.get("overrides") or {}).items():
             # equida writes the shares themselves, so that nobody's file is opened for a stranger.
-            if name.rpartition(".")[2] == "prior" and names_file(prior):
+            if name.rpartition(".")[2] == "prior" and prior not in PRIORS and names_file(prior):
                 raise InputError(
                     f"config.json: overrides.{name} is {prior!r}; a record holds a word or the"
                     " shares themselves, and files that it names are not read: write them there"

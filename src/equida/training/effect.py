@@ -41,7 +41,7 @@ def check_effect(
     """
     shape = (0,) if on_features else row_shape(task.target)
     if not (cache or on_features):
-        say(f"--no-cache has no effect: no features are computed of the data of {task.name}")
+        say(f"--no-cache has no effect: no features are computed for {task.name}")
     if shape is None:
         return
     held = "features that are computed once" if on_features else "rows, not image files"

@@ -69,10 +69,10 @@ def train(
         observers: told of losses and evaluations as they come.
         validators: costly ones that each evaluation computes, besides the one that `keep` names.
         backbone: the config's backbone, where it has been loaded already; it is trained in place.
-        look_at_target: say in the result how large the target's classes look and whether adaptation
-            may have hurt; for rows of features that takes seconds, once for each task, without
-            source data one pass over the target, and on images that are fine-tuned one pass over
-            both domains (10,000 samples of each at most).
+        look_at_target: say in the result how large the target's classes look and, on rows of
+            features and without source data, whether adaptation may have hurt. For rows that takes
+            seconds, once for each task; without source data one pass over the target; on images
+            that one process fine-tunes one pass over both domains (10,000 samples of each at most).
         calibrate_confidences: fit a temperature to held-out source samples; on rows of features,
             where none are held out, another run is done for it, with some held out.
 

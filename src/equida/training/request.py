@@ -64,10 +64,10 @@ class AdaptRequest:
     threads: int = 0
     ignore_target_labels: bool = False
     skip_unreadable: bool = False
-    source_shares: PathText = ""
+    source_shares: str = ""
     """What the source's classes are cut down to: "long-tail:30", "classes:15", or a file of
     shares (see `data.shares`)."""
-    target_shares: PathText = ""
+    target_shares: str = ""
     """The same for the target, by its labels."""
     trust: bool = False
     """Whether code may be run that the record of `from_run` names."""

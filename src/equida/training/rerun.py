@@ -9,13 +9,14 @@ from typing import Any
 
 from equida.data.spec import DataSpec, data_sha256
 from equida.errors import InputError
-from equida.files import temporary_folder
+from equida.files import refuse_to_replace, temporary_folder
 from equida.plugins import Plugin
 from equida.progress import Mode
 from equida.records import conform
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
+from equida.training.plan import WRITTEN
 from equida.training.predictor import LOG, finished_run
 from equida.training.trust import named_code, settle_trust, with_plugins
 from equida.training.watch import watch
@@ -83,7 +84,8 @@ def repeat_run(
         with temporary_folder() as folder:
             return repeat_run(run, folder, mode, trust=trust, say=say)
     if (out / "config.json").exists():
-        raise InputError(f"{out} holds a run already; choose another --out")
+        raise InputError(f"{out} holds a run already; choose another folder")
+    refuse_to_replace([out / name for name in WRITTEN], lambda: False)
     config, recorded = first.read_config(), first.read_json("config.json")
     assert config is not None, "a finished run has its config"
     if config.task is None:

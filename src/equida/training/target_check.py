@@ -105,15 +105,16 @@ def describe_target(
     predictions: DomainPredictions,
     view: UnadaptedView | None,
     aim: list[float] | None,
-    estimated: Aim | None = None,
+    estimated: Aim | ShareEstimate | None = None,
 ) -> dict[str, Any]:
     """What result.json says of the target's class shares, and whether adaptation may have hurt.
 
     Args:
         predictions: the run's, for every target sample.
         view: what a classifier that was not adapted says; None where that is not known.
-        aim: the class shares that the run was asked to aim at; None for a method without equity.
-        estimated: an estimate that the run aims at, which stands in where there is no view.
+        aim: the class shares that the run was asked to aim at; None for a method without equity,
+            and where its parts aim at different ones.
+        estimated: an estimate from before training, which stands in where there is no view.
     """
     classes = predictions.log_probs.shape[1]
     counts = torch.bincount(predictions.predicted, minlength=classes)
@@ -122,7 +123,7 @@ def describe_target(
         if estimated:
             shares |= {"agreement": estimated.agreement, "imbalance": estimated.imbalance}
             if estimated.mean_shares is not None:
-                shares["estimated"] = _rounded(estimated.mean_shares)
+                shares["estimated"] = _rounded(list(map(float, estimated.mean_shares)))
         return {"shares": shares}
     estimate = view.estimate
     shares |= {

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from equida.errors import InputError
+from equida.fields import checked_value
 from equida.files import json_has, refuse_to_replace, write_errors
 from equida.paper.plotting import require_matplotlib
 from equida.paper.theory.checks import QUICK, Budget, Context
@@ -29,10 +30,10 @@ def write_theory(
             short for clean slopes.
         progress: None shows it in a terminal or notebook; True and False force it.
     """
-    if not 0 <= seed < 2**31:
-        raise InputError(f"--seed is {seed}; it must be from 0 to {2**31 - 1}")
+    if not 0 <= checked_value(seed, int, "seed") < 2**31:
+        raise InputError(f"seed is {seed}; it must be from 0 to {2**31 - 1}")
     require_matplotlib()
-    folder = Path(out)
+    folder = checked_value(out, Path, "out")
     _make_writable(folder)
     refuse_to_replace([folder / RECORD], lambda: json_has(folder / RECORD, "checks", "seed"))
     with Bar(display_mode(progress), "theory", len(SECTIONS) + 1) as bar:

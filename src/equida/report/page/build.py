@@ -12,6 +12,7 @@ from equida import __version__
 from equida.errors import InputError
 from equida.evaluation import figures
 from equida.evaluation.validators import VALIDATORS
+from equida.fields import checked_value
 from equida.files import refuse_to_replace, write_atomic
 from equida.methods import METHODS, describe_method, method_parts
 from equida.progress import Bar, display_mode, say
@@ -61,8 +62,9 @@ def write_page(
             saying so; the page then has their descriptions.
         progress: None shows it in a terminal or notebook; True and False force it.
     """
-    file, pictures = Path(out), None if images is None else Path(images)
-    if maps < 0:
+    file = checked_value(out, Path, "out")
+    pictures = checked_value(images, Path | None, "images")
+    if checked_value(maps, int, "maps") < 0:
         raise InputError(f"maps is {maps}; it must be at least 0")
     if pictures is not None and not pictures.is_dir():
         raise InputError(f"{pictures} is not a folder; expected one of images")
