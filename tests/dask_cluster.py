@@ -1,4 +1,4 @@
-"""A real Dask cluster on loopback: a scheduler and two workers, each a process of its own."""
+"""A real Dask cluster on loopback: a scheduler and workers, each a process of its own."""
 
 import contextlib
 import json
@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import equida
@@ -17,15 +17,19 @@ Workers = list["subprocess.Popen[bytes]"]
 
 
 @contextlib.contextmanager
-def two_workers(folder: Path) -> Iterator[tuple[str, Workers]]:
-    """The scheduler's address as dask://HOST:PORT, and the two workers.
+def dask_workers(
+    folder: Path, count: int = 2, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, Workers]]:
+    """The scheduler's address as dask://HOST:PORT, and the workers.
 
     Args:
         folder: where the processes work.
+        count: how many workers there are.
+        env: their environment; by default that of this process, with equida to be found.
     """
     contact = folder / "scheduler.json"
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(equida.__file__).parents[1]),
+    environment = dict(env or os.environ | {"PYTHONPATH": str(Path(equida.__file__).parents[1])})
+    environment |= {
         "OMP_NUM_THREADS": "1",
         "DASK_DISTRIBUTED__WORKER__USE_FILE_LOCKING": "False",
     }
@@ -46,12 +50,12 @@ def two_workers(folder: Path) -> Iterator[tuple[str, Workers]]:
         start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
         _wait_for(lambda: json_has(contact, "address"), started)
         flags = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
-        workers = [start("worker", *flags) for _ in range(2)]
+        workers = [start("worker", *flags) for _ in range(count)]
         address = json.loads(contact.read_text())["address"]
         from distributed import Client
 
         with Client(address, timeout=PATIENCE) as client:  # type: ignore[no-untyped-call]
-            client.wait_for_workers(2, timeout=PATIENCE)
+            client.wait_for_workers(count, timeout=PATIENCE)
         yield address.replace("tcp://", "dask://"), workers
     finally:
         for process in started:

@@ -2,10 +2,8 @@
 
 import json
 import os
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tests import processes
+from tests.dask_cluster import dask_workers
 
 import equida
 from equida import plugins
@@ -340,44 +339,14 @@ def test_lists_say_where_a_plugin_comes_from(installed: dict[str, str]) -> None:
     assert "Turned clouds: 480 images, 6 classes" in done.out, done.err
 
 
-def wait_for(ready: Callable[[], object], processes: list["subprocess.Popen[bytes]"]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not ready():
-        assert all(process.poll() is None for process in processes), "a process ended early"
-        assert time.monotonic() < deadline, "the cluster did not come up"
-        time.sleep(0.05)
-
-
 def test_a_plugin_on_a_dask_worker(installed: dict[str, str], tmp_path: Path) -> None:
     """An installed method and one of the current folder, on a worker started elsewhere."""
     pytest.importorskip("distributed", reason="needs the extra cluster")
     (tmp_path / "my_module.py").write_text(MINE)
-    elsewhere, contact = tmp_path / "elsewhere", tmp_path / "scheduler.json"
+    elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(*words: str) -> None:
-        command = [sys.executable, "-m", "dask", *words, "--scheduler-file", str(contact)]
-        quiet = subprocess.DEVNULL
-        started.append(
-            subprocess.Popen(command, env=installed, cwd=elsewhere, stdout=quiet, stderr=quiet)
-        )
-
-    try:
-        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        wait_for(contact.exists, started)
-        start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-        address = json.loads(contact.read_text())["address"].replace("tcp://", "dask://")
-        from distributed import Client
-
-        with Client(address.replace("dask://", "tcp://"), timeout=PATIENCE) as client:  # type: ignore[no-untyped-call]
-            client.wait_for_workers(1, timeout=PATIENCE)
+    with dask_workers(elsewhere, 1, installed) as (address, _):
         words = [*GRID, "--tasks", "P2T", "--methods", "cosine,my_module:Mine", "--cluster"]
         command = [sys.executable, "-m", "equida", *words, address, "--out", "runs"]
         processes.run(command, env=installed, cwd=tmp_path)
         assert set(results(tmp_path / "runs")) == {"cosine {}", "my_module:Mine {}"}
-    finally:
-        for process in started:
-            process.kill()
-        for process in started:
-            process.wait(10)

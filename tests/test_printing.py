@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from rich.table import Table
 from rich.text import Text
+from tests.meters import Terminal
 from tests.small_data import write_blobs
 
 import equida
@@ -96,11 +97,6 @@ def test_the_folder_of_the_cache(
         assert "\x1b" not in said
         assert r"\x1b[31m/features: 0.0 MB" in said
         assert said.count("\n") == 1
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_pipe_gets_names_as_they_are_and_a_terminal_does_not(

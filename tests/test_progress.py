@@ -7,16 +7,12 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.meters import Terminal
 
 from equida import progress
 from equida.progress import Bar, RunProgress, display_mode
 
 FIGURES = {"equity": 0.5, "discriminability": 0.25, "accuracy": 0.75}
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save_file
+from tests.meters import Silent
 from torch import Tensor, nn
 
 from equida.data.domain import ImageDomain
@@ -55,18 +56,6 @@ class Network:
         with torch.inference_mode():
             pooled: Tensor = self.convolution(images).mean((2, 3))
         return pooled
-
-
-class Silent:
-    def __init__(self) -> None:
-        self.totals: dict[str, int] = {}
-
-    def start(self, label: str, total: int) -> None:
-        self.label = label
-        self.totals[label] = 0
-
-    def advance(self, count: int) -> None:
-        self.totals[self.label] += count
 
 
 def _save(path: Path, seed: int, size: tuple[int, int] = (20, 16)) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.meters import Silent
 from torch import Tensor
 
 from equida.data.domain import ImageDomain
@@ -16,11 +17,6 @@ from equida.errors import InputError
 
 MEAN = (0.5, 0.5, 0.5)
 SETTINGS = FeatureSettings("tiny", "a" * 64, 3, str(feature_transform(MEAN, MEAN, 8)))
-
-
-class Silent:
-    def start(self, label: str, total: int) -> None: ...
-    def advance(self, count: int) -> None: ...
 
 
 class Network:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.dask_cluster import Workers, two_workers
+from tests.dask_cluster import Workers, dask_workers
 
 from equida.errors import InputError
 from equida.experiments.execute import Workers as GridWorkers
@@ -20,7 +20,7 @@ pytest.importorskip("distributed", reason="needs the extra cluster")
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, Workers]]:
-    with two_workers(tmp_path) as made:
+    with dask_workers(tmp_path) as made:
         yield made
 
 

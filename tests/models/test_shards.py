@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.dask_cluster import two_workers
+from tests.dask_cluster import dask_workers
 from torch import nn
 
 import equida
@@ -105,7 +105,7 @@ def test_a_worker_of_a_cluster_that_is_killed_costs_its_shard(
 ) -> None:
     pytest.importorskip("distributed", reason="needs the extra cluster")
     call = [*CALL, network, "--views", "1"]
-    with two_workers(workplace) as (address, workers):
+    with dask_workers(workplace) as (address, workers):
         shared = ["--out", "shared.safetensors", "--cluster", address]
         assert main([*call, *shared]) == 0, capsys.readouterr().err
         assert sum(worker.poll() is None for worker in workers) == 1
