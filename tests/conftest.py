@@ -7,6 +7,8 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Threads of torch in processes that tests start wait without a core that others need.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Where a stream stands in for a terminal, it is one that can show a bar, whatever this one can.
+os.environ["TERM"] = "xterm-256color"
 
 import contextlib
 import faulthandler
