@@ -15,7 +15,7 @@ from rich.table import Table
 
 from equida.cli._flags import DATASET_HELP
 from equida.data.benchmarks import Benchmark, benchmark
-from equida.data.check import DataCheck, check_data, is_data_path
+from equida.data.doctor import DataCheck, check_data, is_data_path
 from equida.data.domain import ImageDomain
 from equida.data.open import load_domain
 from equida.data.survey import Survey

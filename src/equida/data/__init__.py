@@ -20,8 +20,8 @@ ArrayDomain('U', 1797 samples, 10 classes)
 
 from equida.data.arrays import array_domain
 from equida.data.benchmarks import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark
-from equida.data.check import DataCheck, check_data
 from equida.data.checks import check_readable, drop_unreadable
+from equida.data.doctor import DataCheck, check_data
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.feature_file import FeatureOrigin, feature_domain, feature_domains, feature_origin
 from equida.data.folders import image_folder

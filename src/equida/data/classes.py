@@ -79,9 +79,8 @@ def check_class_names(names: Sequence[str], origin: str) -> None:
 
 def _difference(one: str, other: str) -> str:
     """What two names with one key differ in, in words."""
-    if any(
-        _plain_form(letter) != letter for letter in one + other
-    ):  # folding case would take a ligature apart
+    # Before case is folded, which would take a ligature apart.
+    if any(_plain_form(letter) != letter for letter in one + other):
         return "characters that look the same or cannot be seen"
     if one.casefold() == other.casefold():
         return "case"
