@@ -441,7 +441,7 @@ def test_threads_that_no_machine_has(shifted: Data, n_jobs: Any) -> None:
 def test_auto_takes_the_setting_that_the_validator_prefers() -> None:
     random = np.random.default_rng(0)
     y = np.arange(60) % 3
-    X = random.normal(size=(3, 6))[y] + random.normal(size=(60, 6))
+    X = 2 * random.normal(size=(3, 6))[y] + random.normal(size=(60, 6))
     usual: dict[str, Any] = {"iterations": 6, "bottleneck": 4, "random_state": 0}
     model = EquidaClassifier("auto", **usual).fit(X, y, X_target=X + 0.8)
     found = [(one["method"], one["overrides"]) for one in model.tried_]
@@ -457,6 +457,21 @@ def test_auto_takes_the_setting_that_the_validator_prefers() -> None:
     np.testing.assert_array_equal(model.predict_proba(X), best.predict_proba(X))
     with pytest.raises(InputError, match="r is given, but the method 'auto' chooses it"):
         EquidaClassifier("auto", r=1.0).fit(X, y, X_target=X)
+
+
+def test_auto_aims_at_estimated_shares_where_the_target_looks_imbalanced() -> None:
+    random = np.random.default_rng(0)
+    y, rare = np.arange(60) % 3, np.repeat([0, 1, 2], [48, 6, 6])
+    centres = 4 * random.normal(size=(3, 6))
+    X, target = (centres[labels] + random.normal(size=(60, 6)) for labels in (y, rare))
+    usual: dict[str, Any] = {"iterations": 6, "bottleneck": 4, "random_state": 0}
+    model = EquidaClassifier("auto", **usual).fit(X, y, X_target=target)
+    assert [one["method"] for one in model.tried_] == ["nsm", "nsm", "bnm"]
+    assert [one["overrides"].get("prior") for one in model.tried_] == ["estimate"] * 3
+    aims = list(model.result_["aims"].values())
+    np.testing.assert_allclose(aims[0]["aim"], [0.8, 0.1, 0.1], atol=0.1)
+    equal = EquidaClassifier("auto", prior="uniform", **usual).fit(X, y, X_target=target)
+    assert {one["overrides"].get("prior") for one in equal.tried_} == {"uniform"}
 
 
 def test_a_prior_is_one_of_compositions_and_of_auto() -> None:

@@ -105,7 +105,8 @@ def adapt(
         recipe: "paper", "features", "large_batches" or "digits"; chosen by the data by default.
         method_params: hyper-parameters of the method by name, such as {"trade_off": 1.0}; in a
             composition "nsm.trade_off", but "prior" for every part that has it, and with "auto"
-            only "prior" and "prior_strength".
+            only "prior" and "prior_strength" (without them "auto" aims at estimated class shares
+            where the target looks imbalanced).
         recipe_params: fields of the recipe by name, such as {"iterations": 500}.
         from_run: a finished run that is adapted to the target without source data.
         out: folder of the run; by default one below runs/.

@@ -45,7 +45,7 @@ from equida.training.evaluate import kept_figure
 from equida.training.loop import Trained, train
 from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe, recipe
-from equida.training.target_check import describe_target, source_view
+from equida.training.target_check import describe_target, looks_imbalanced, source_view
 
 METHOD_PARAMETERS = ("trade_off", "r", "alpha", "prior")
 RECIPE_PARAMETERS = (
@@ -83,7 +83,7 @@ class EquidaClassifier(
 
     Args:
         method: a name that `equida list methods` shows, or several with "+" between them; or a
-            method of your own, as its class or as "package.module:Class". "auto" trains four
+            method of your own, as its class or as "package.module:Class". "auto" trains a few
             settings and takes the one that a label-free validator prefers (docs/tune.md).
         trade_off: weight of the method's term against source cross-entropy; None: the method's
             default, as for the two that follow.
@@ -92,7 +92,8 @@ class EquidaClassifier(
         prior: the class shares to aim at, for methods with equity (nsm, cwsm, bnm, fbnm, im,
             clusters), for every such part of a composition and every candidate of "auto":
             "uniform", "source", "estimate" (of the target, without its labels), shares in the order
-            of `classes_`, or a dictionary of labels with shares.
+            of `classes_`, or a dictionary of labels with shares. None: equal shares; for "auto" the
+            estimated ones where the target looks imbalanced.
         method_params: the method's other hyper-parameters by name; "part.name" in a composition,
             such as {"nsm.trade_off": 1.0} in "cdan+nsm".
         iterations: steps of the optimiser.
@@ -448,7 +449,8 @@ class EquidaClassifier(
             return
         self.tried_, chosen = [], -math.inf
         failures = []
-        for method, overrides in auto_candidates(config.overrides):
+        candidates = auto_candidates(config.overrides, imbalanced=looks_imbalanced(task))
+        for method, overrides in candidates:
             checked = check_overrides(method, overrides)
             candidate = dataclasses.replace(config, method=method, overrides=checked)
             tried: dict[str, Any] = {"method": method, "overrides": dict(overrides)}

@@ -115,6 +115,36 @@ def test_every_candidate_has_the_prior_that_is_asked_for(tmp_path: Path) -> None
         adapt(tmp_path / "other", method_params={"prior": "estimate", "prior_strength": 1})
 
 
+def test_candidates_aim_at_estimated_shares_where_the_target_looks_imbalanced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = np.repeat([0, 1, 2], [48, 6, 6])
+    rows = 4 * CENTRES[labels] + 0.8 + RANDOM.normal(size=(60, 6))
+    source = (4 * CENTRES[LABELS] + RANDOM.normal(size=(60, 6)), LABELS)
+    usual: dict[str, Any] = {"method": "auto", "recipe_params": TINY, "progress": True}
+    run = equida.adapt(source, rows, out=tmp_path / "run", **usual)
+    said = "the target looks imbalanced: candidates aim at estimated class shares (or at --prior)"
+    assert said in capsys.readouterr().err
+    assert [one.method for one in searched(run).tried] == ["nsm", "nsm", "bnm"]
+    for one in searched(run).tried:
+        assert one.overrides["prior"] == "estimate"
+        config = json.loads((Path(one.folder) / "config.json").read_text())
+        assert set(config["aims"]) == set(one.method.split("+"))
+        for aim in config["aims"].values():
+            np.testing.assert_allclose(aim["aim"], [0.8, 0.1, 0.1], atol=0.1)
+    assert run.config.overrides["prior"] == "estimate"
+    assert equida.adapt(source, rows, out=tmp_path / "run", **usual).result == run.result
+    assert said in capsys.readouterr().err
+    # Who asks for equal shares gets them.
+    equal = equida.adapt(
+        source, rows, out=tmp_path / "equal", method_params={"prior": "uniform"}, **usual
+    )
+    printed = capsys.readouterr().err
+    assert said not in printed
+    assert "the target looks imbalanced: cluster labels are left out" in printed
+    assert {one.overrides.get("prior") for one in searched(equal).tried} == {"uniform"}
+
+
 def test_a_candidate_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from equida.methods.nsm import NSM
 

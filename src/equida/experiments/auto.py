@@ -26,6 +26,7 @@ from equida.training.loop import train
 from equida.training.plan import Plan
 from equida.training.processes import make_fabric
 from equida.training.request import AdaptRequest, Remarks
+from equida.training.target_check import looks_imbalanced
 from equida.training.watch import watch
 
 
@@ -62,7 +63,11 @@ def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
     _check_folder(plan.folder)
     # The plan has them as they were read: a file of shares is not read again.
     prior = {name: plan.config.overrides[name] for name in request.method_params}
-    candidates = auto_candidates(prior, source_free=bool(request.from_run))
+    imbalanced = looks_imbalanced(plan.task)
+    if imbalanced:
+        aim = "" if prior else "candidates aim at estimated class shares (or at --prior), and "
+        remarks.say(f"the target looks imbalanced: {aim}cluster labels are left out")
+    candidates = auto_candidates(prior, source_free=bool(request.from_run), imbalanced=imbalanced)
     with RunFolder(plan.folder).locked():
         tried = []
         for number, (method, overrides) in enumerate(candidates):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from equida.data import ArrayDomain, Domain, Task
 from equida.evaluation.calibration import expected_accuracy, fit_temperature, with_temperature
-from equida.evaluation.harm import SOURCE_ONLY, START, check_harm
+from equida.evaluation.harm import IMBALANCED, SOURCE_ONLY, START, check_harm
 from equida.evaluation.predictions import DomainPredictions
 from equida.evaluation.shares import ShareEstimate, shares_from_predictions, source_predictions
 from equida.training.config import Aim, RunConfig
@@ -60,6 +60,15 @@ def source_view(task: Task) -> UnadaptedView | None:
     if task.source not in views:
         views[task.source] = _make_view(task)
     return views[task.source]
+
+
+def looks_imbalanced(task: Task) -> bool:
+    """Whether two estimates agree that the target's classes differ in size (W > 0.10).
+
+    Where nothing can be estimated without training, as on images, it is False.
+    """
+    view = source_view(task)
+    return view is not None and view.estimate.imbalance > IMBALANCED
 
 
 def _make_view(task: Task) -> UnadaptedView:
