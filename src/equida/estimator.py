@@ -31,7 +31,6 @@ from equida.class_shares import label_text
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions, InputRows
-from equida.evaluation.validators import DEFAULT_VALIDATOR
 from equida.fields import FieldError
 from equida.methods import Method, check_overrides, method_name
 from equida.methods.auto import AUTO, auto_candidates, checked_prior
@@ -41,7 +40,7 @@ from equida.torch_modes import check_count, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.effect import check_effect
-from equida.training.evaluate import kept_figure
+from equida.training.evaluate import search_score
 from equida.training.loop import Trained, train
 from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe, recipe
@@ -237,9 +236,9 @@ class EquidaClassifier(
         """How large the target's classes look, and whether adaptation may have hurt.
 
         It is what `equida adapt` says after a run (docs/imbalanced_targets.md), without target
-        labels. `fit` does not do it, because a classifier that knows the source alone is trained
-        for it: that takes as long as a fit where rows are wide, and searches fit often. The
-        arguments are those of `fit`; the target may be another one.
+        labels. `fit` looks only with the method "auto": a classifier that knows the source alone is
+        trained for it, which takes as long as a fit where rows are wide, and searches fit often.
+        The arguments are those of `fit`; the target may be another one.
         """
         check_is_fitted(self)
         rows, y, target = self._domains(X, y, sample_domain, X_target, reset=False)
@@ -449,8 +448,9 @@ class EquidaClassifier(
             return
         self.tried_, chosen = [], -math.inf
         failures = []
-        candidates = auto_candidates(config.overrides, imbalanced=looks_imbalanced(task))
-        for method, overrides in candidates:
+        with torch_threads(self._threads()):
+            imbalanced = not config.overrides and looks_imbalanced(task)
+        for method, overrides in auto_candidates(config.overrides, imbalanced=imbalanced):
             checked = check_overrides(method, overrides)
             candidate = dataclasses.replace(config, method=method, overrides=checked)
             tried: dict[str, Any] = {"method": method, "overrides": dict(overrides)}
@@ -460,7 +460,7 @@ class EquidaClassifier(
             except InputError as error:  # the loss is not finite; the next one may do better
                 failures.append(error)
                 continue
-            score = kept_figure(trained.result, DEFAULT_VALIDATOR)
+            _, score = search_score(trained.result)
             self.tried_[-1]["score"] = score
             if score is not None and score > chosen:
                 chosen = score

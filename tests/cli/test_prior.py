@@ -152,10 +152,13 @@ def test_one_flag_for_all_parts_of_a_composition(
     }
 
 
-def test_the_advice_works_after_auto(
+def test_auto_takes_the_advice_by_itself(
     skewed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    adapt(skewed, tmp_path / "plain", "--method", "auto")
+    found = adapt(skewed, tmp_path / "auto", "--method", "auto")
+    assert {aim["prior"] for aim in found["aims"].values()} == {"estimate"}
+    assert "may hurt; try" not in _words(capsys)
+    adapt(skewed, tmp_path / "equal", "--method", "auto", "--prior", "uniform")
     assert "equal class sizes may hurt; try --prior estimate" in _words(capsys)
     result = adapt(skewed, tmp_path / "aiming", "--method", "auto", "--prior", "estimate")
     assert {aim["prior"] for aim in result["aims"].values()} == {"estimate"}

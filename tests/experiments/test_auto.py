@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import rel_entr
 
 import equida
 from equida.cli import main
@@ -13,6 +14,7 @@ from equida.errors import InputError
 from equida.methods.auto import CANDIDATES
 from equida.runs.read import Run
 from equida.runs.search import Search
+from equida.training.evaluate import search_score
 from equida.training.recorder import Recorder
 
 TINY: dict[str, Any] = {"iterations": 6, "evaluate_every": 3, "batch_size": 20, "bottleneck": 4}
@@ -123,7 +125,7 @@ def test_candidates_aim_at_estimated_shares_where_the_target_looks_imbalanced(
     source = (4 * CENTRES[LABELS] + RANDOM.normal(size=(60, 6)), LABELS)
     usual: dict[str, Any] = {"method": "auto", "recipe_params": TINY, "progress": True}
     run = equida.adapt(source, rows, out=tmp_path / "run", **usual)
-    said = "the target looks imbalanced: candidates aim at estimated class shares (or at --prior)"
+    said = "the target looks imbalanced: candidates aim at estimated class shares"
     assert said in capsys.readouterr().err
     assert [one.method for one in searched(run).tried] == ["nsm", "nsm", "bnm"]
     for one in searched(run).tried:
@@ -139,10 +141,56 @@ def test_candidates_aim_at_estimated_shares_where_the_target_looks_imbalanced(
     equal = equida.adapt(
         source, rows, out=tmp_path / "equal", method_params={"prior": "uniform"}, **usual
     )
-    printed = capsys.readouterr().err
-    assert said not in printed
-    assert "the target looks imbalanced: cluster labels are left out" in printed
-    assert {one.overrides.get("prior") for one in searched(equal).tried} == {"uniform"}
+    assert said not in capsys.readouterr().err
+    assert [one.method for one in searched(equal).tried] == ["nsm", "nsm", "bnm", "clusters+nsm"]
+
+
+def test_balance_is_measured_against_the_prior(tmp_path: Path) -> None:
+    shares = np.array([0.5, 0.25, 0.25])
+    run = adapt(tmp_path / "run", method_params={"prior": shares.tolist()})
+    search = searched(run)
+    assert search.score == "knn_balance against the prior"
+    for one in search.tried:
+        result = json.loads((Path(one.folder) / "result.json").read_text())
+        away = rel_entr(result["shares"]["predicted"], shares).sum()
+        expected = result["last"]["knn"] * (1 - away / -np.log(0.5))
+        assert one.score == pytest.approx(max(0.0, expected), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "prior", "expected"),
+    [
+        ([0.8, 0.1, 0.1], [0.8, 0.1, 0.1], 1.0),  # as it should be
+        ([1.0, 0.0, 0.0], [0.8, 0.1, 0.1], 0.0),  # a collapse
+        ([0.0, 1.0, 0.0], [0.8, 0.1, 0.1], 0.0),
+        ([1.0, 0.0, 0.0], [0.0, 0.5, 0.5], 0.0),
+        ([0.5, 0.25, 0.25], [1 / 3] * 3, 0.9464),  # the entropy over log 3
+    ],
+)
+def test_the_score_of_runs_with_a_prior(
+    predicted: list[float], prior: list[float], expected: float
+) -> None:
+    aim = {"shares": prior, "uses_target_labels": False}
+    result = {
+        "kept": "last",
+        "last": {"step": 5.0, "knn": 0.9, "knn_balance": 0.7},
+        "shares": {"predicted": predicted},
+        "aims": {"nsm": aim, "clusters": aim},
+    }
+    name, score = search_score(result)
+    assert name == "knn_balance against the prior"
+    assert score == pytest.approx(0.9 * expected, abs=1e-4)
+    seen = result | {"aims": {"nsm": aim | {"uses_target_labels": True}}}
+    assert search_score(seen) == ("knn_balance", 0.7)  # target labels choose nothing
+
+
+def test_a_candidate_of_another_configuration_is_not_passed_over(tmp_path: Path) -> None:
+    run = adapt(tmp_path / "run")
+    folder = Path(searched(run).tried[0].folder)
+    (folder / "result.json").unlink()
+    (tmp_path / "run" / "result.json").unlink()
+    with pytest.raises(InputError, match="holds an unfinished run of another configuration"):
+        adapt(tmp_path / "run", recipe_params={**TINY, "iterations": 4})
 
 
 def test_a_candidate_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

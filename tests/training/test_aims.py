@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.special import kl_div
 
 from equida.clustering import cluster_labels
 from equida.data import Task, array_domain, make_task
@@ -123,16 +122,6 @@ def test_the_source_and_given_shares(run: Run) -> None:
     assert aims_of(run("im", on=skewed(), overrides=overrides))["im"]["aim"] == [0.4, 0.0, 0.6, 0.0]
     listed = run("fbnm", on=skewed(), overrides={"prior": "0.1,0.2,0.3,0.4", "prior_strength": 1})
     assert aims_of(listed)["fbnm"]["aim"] == [0.1, 0.2, 0.3, 0.4]
-
-
-@pytest.mark.parametrize("aim", [[0.1, 0.2, 0.3, 0.4], [0.25] * 4])
-def test_the_balance_of_predictions_is_measured_against_the_aim(run: Run, aim: list[float]) -> None:
-    overrides = {"prior": json.dumps(aim), "prior_strength": 1}
-    result = run("nsm", on=skewed(), overrides=overrides).result
-    found, scores = np.array(result["shares"]["predicted"]), result["last"]
-    balance = 1 - kl_div(found, aim).sum() / np.log(4)
-    assert 0 < balance < 1
-    assert scores["knn_balance"] == pytest.approx(scores["knn"] * balance, rel=1e-4)
 
 
 def test_uniform_shares_leave_no_trace(run: Run) -> None:

@@ -135,7 +135,10 @@ def method_flags(method: str, benchmark: str | None = None) -> type:
         spec = specs(METHODS[owners[0]].config)[name]
         spec = dataclasses.replace(spec, meaning=f"For every {whose} that has it: {spec.meaning}")
         values = {part: getattr(default_config(part, benchmark), name) for part in owners}
-        flags.setdefault(name, (spec, _defaults(values)))
+        shown = _defaults(values)
+        if method == AUTO and name == "prior":
+            shown += "; estimate where the target looks imbalanced"
+        flags.setdefault(name, (spec, shown))
     return _flags_class("MethodFlags", flags)
 
 

@@ -14,7 +14,10 @@ from equida.clustering.subspace import (
     surest,
 )
 from equida.evaluation.predictions import DomainPredictions, InputRows
-from equida.evaluation.validators.input_rows import SMALLEST_SHARE, balanced_agreement
+from equida.evaluation.validators.input_rows import balanced_agreement
+
+SMALLEST_SHARE = 1e-3
+"""The least that a class counts, of what it would at equal shares: no class is ruled out."""
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,6 @@ class DomainPredictions:
     """Of a target, (samples,): the classes that clusters of the inputs suggest."""
     network: Callable[[Tensor], Tensor] | None = None
     """The network itself: log-probabilities of rows like those of `inputs`."""
-    aim: Tensor | None = None
-    """Of a target, (classes,): the class shares that the run was asked to aim at; None: equal ones,
-    or none at all."""
 
     @cached_property
     def predicted(self) -> Tensor:

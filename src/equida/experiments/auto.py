@@ -20,7 +20,7 @@ from equida.progress import duration
 from equida.runs.search import FILE, Search, Tried, read_search
 from equida.torch_modes import threads_asked_for, torch_threads
 from equida.training.aims import check_priors
-from equida.training.evaluate import kept_figure
+from equida.training.evaluate import search_score
 from equida.training.folder import RunFolder
 from equida.training.loop import train
 from equida.training.plan import Plan
@@ -63,20 +63,26 @@ def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
     _check_folder(plan.folder)
     # The plan has them as they were read: a file of shares is not read again.
     prior = {name: plan.config.overrides[name] for name in request.method_params}
-    imbalanced = looks_imbalanced(plan.task)
+    with torch_threads(_threads(plan, request)):
+        imbalanced = not prior and looks_imbalanced(plan.task)
     if imbalanced:
-        aim = "" if prior else "candidates aim at estimated class shares (or at --prior), and "
-        remarks.say(f"the target looks imbalanced: {aim}cluster labels are left out")
+        remarks.say(
+            "the target looks imbalanced: candidates aim at estimated class shares (--prior gives"
+            " others), and cluster labels are left out"
+        )
     candidates = auto_candidates(prior, source_free=bool(request.from_run), imbalanced=imbalanced)
     with RunFolder(plan.folder).locked():
-        tried = []
+        tried, score = [], DEFAULT_VALIDATOR
         for number, (method, overrides) in enumerate(candidates):
-            one = _try(plan, number, method, overrides, request, remarks)
-            shown = one.reason if one.score is None else f"{DEFAULT_VALIDATOR} {one.score:.4f}"
+            one, result = _try(plan, number, method, overrides, request, remarks)
+            if result:
+                score, value = search_score(result)
+                one = dataclasses.replace(one, score=value)
+            shown = one.reason if one.score is None else f"{score} {one.score:.4f}"
             taken = f" in {duration(one.seconds)}" if one.seconds else ""
             remarks.say(f"{number + 1}/{len(candidates)} {one.title}: {shown}{taken}")
             tried.append(one)
-        search = Search("auto", DEFAULT_VALIDATOR, False, tuple(tried))
+        search = Search("auto", score, False, tuple(tried))
         if search.chosen is None:
             raise InputError(f"{search.summary}; the first failed: {tried[0].reason}")
         search.write(plan.folder)
@@ -108,8 +114,8 @@ def _try(
     overrides: Mapping[str, Any],
     request: AdaptRequest,
     remarks: Remarks,
-) -> Tried:
-    """Do the run of a candidate, unless it is done already, and score it."""
+) -> tuple[Tried, dict[str, Any] | None]:
+    """Do the run of a candidate, unless it is done already; its result is None where it fails."""
     # All candidates have the same prior: a folder holds one search.
     own = {name: value for name, value in overrides.items() if name not in PRIOR_FIELDS}
     words = "-".join([method, *(f"{name}={value:g}" for name, value in own.items())])
@@ -117,12 +123,17 @@ def _try(
     one = Tried(number, method, overrides, "failed", default=not number, folder=str(mine.folder))
     result = mine.existing_result()
     if result is None:
+        there = RunFolder(mine.folder).read_config()
+        if there and not there.describes_same_run(mine.config):
+            raise InputError(
+                f"{mine.folder} holds an unfinished run of another configuration; choose another"
+                " --out"
+            )
         try:
             result = _train(mine, request, remarks)
         except InputError as error:  # the loss is not finite; the next candidate may do better
-            return dataclasses.replace(one, reason=str(error))
-    score, seconds = kept_figure(result, DEFAULT_VALIDATOR), float(result["seconds"])
-    return dataclasses.replace(one, state="finished", score=score, seconds=seconds)
+            return dataclasses.replace(one, reason=str(error)), None
+    return dataclasses.replace(one, state="finished", seconds=float(result["seconds"])), result
 
 
 def _train(plan: Plan, request: AdaptRequest, remarks: Remarks) -> dict[str, Any]:
@@ -131,8 +142,11 @@ def _train(plan: Plan, request: AdaptRequest, remarks: Remarks) -> dict[str, Any
     config.check()
     check_priors(config, plan.task)
     fabric = make_fabric(request.accelerator, precision=config.recipe.precision)
-    threads = request.threads or threads_asked_for() or (1 if config.backbone == "none" else 0)
     shown = partial(watch, mode=remarks.mode, folder=folder)
-    with torch_threads(threads), shown(config) as observer:
+    with torch_threads(_threads(plan, request)), shown(config) as observer:
         trained = train(config, plan.task, folder=folder, fabric=fabric, observers=(observer,))
     return trained.result
+
+
+def _threads(plan: Plan, request: AdaptRequest) -> int:
+    return request.threads or threads_asked_for() or (1 if plan.config.backbone == "none" else 0)

@@ -27,24 +27,23 @@ def auto_candidates(
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """The candidates, of which source-free adaptation leaves those that need no source data.
 
-    On a target that looks imbalanced they aim at estimated class shares unless others are asked
-    for, and cluster labels are left out: k-means wants a cluster for every class, and a class that
-    is rare or absent gets a part of another's.
+    On a target that looks imbalanced they aim at estimated class shares, and cluster labels are
+    left out: k-means wants a cluster for every class, and a class that is rare or absent gets a
+    part of another's.
 
     Args:
         prior: what `checked_prior` returned, which every candidate gets.
         source_free: whether there are no source data.
-        imbalanced: whether the target looks imbalanced.
+        imbalanced: whether no prior was asked for and the target looks imbalanced.
 
     >>> [method for method, _ in auto_candidates(source_free=True)]
     ['nsm', 'nsm', 'bnm']
     >>> auto_candidates(imbalanced=True)[-1]
     ('bnm', {'prior': 'estimate'})
     """
-    if imbalanced:
-        prior = prior or {"prior": "estimate"}
+    given = {"prior": "estimate"} if imbalanced else (prior or {})
     return [
-        (method, {**overrides, **(prior or {})})
+        (method, {**overrides, **given})
         for method, overrides in CANDIDATES
         for parts in [split_name(method)]
         if not source_free or all(METHODS[part].method.source_free for part in parts)

@@ -14,11 +14,15 @@ from torch import Tensor
 from equida.data import ArrayDomain
 from equida.data.batches import AnyTransform, eval_batches
 from equida.evaluation.predictions import DomainPredictions, InputRows
-from equida.evaluation.validators import VALIDATORS
+from equida.evaluation.validators import DEFAULT_VALIDATOR, VALIDATORS
 from equida.training.build import row_shape
 from equida.training.objective import Objective
 from equida.training.processes import AnyFabric
 
+AGAINST_PRIOR = f"{DEFAULT_VALIDATOR} against the prior"
+"""What the score of runs that aim at unequal class shares is called."""
+SMALLEST_SHARE = 1e-3
+"""The least that such a score takes a class to have, of what it would have at equal shares."""
 INPUT_ROWS = 20000
 """How many rows of a domain, evenly spaced, are kept for validators that look at inputs."""
 _IN_USE: weakref.WeakKeyDictionary[ArrayDomain, weakref.ref[InputRows]] = (
@@ -160,3 +164,25 @@ def kept_figure(result: Mapping[str, Any], name: str) -> float | None:
     figures = result["last"] if kept == "last" else result["picks"].get(kept, {})
     value = figures.get(name)
     return float(value) if value is not None and math.isfinite(value) else None
+
+
+def search_score(result: Mapping[str, Any]) -> tuple[str, float | None]:
+    """By what `method="auto"` compares runs with the same data and prior: its name, and the score.
+
+    It is the default validator, agreement with neighbours times balance. Of runs with a prior q the
+    balance is 1 - KL(predicted shares, q) / -log(max q), at least 0: for equal q the same, and 0
+    for every q where one class is predicted for everything. Shares that came from target labels do
+    not count as a prior here. The score is None where the result does not have it.
+    """
+    aims = result.get("aims", {}).values()
+    known = {tuple(aim["shares"]) for aim in aims if not aim["uses_target_labels"]}
+    agreement = kept_figure(result, "knn")
+    if len(known) != 1 or agreement is None:
+        return DEFAULT_VALIDATOR, kept_figure(result, DEFAULT_VALIDATOR)
+    prior = np.array(known.pop())
+    prior = np.maximum(prior, SMALLEST_SHARE / len(prior))
+    shares = np.array(result["shares"]["predicted"])
+    found = shares > 0
+    away = float((shares[found] * np.log(shares[found] / prior[found])).sum())
+    limit = max(-math.log(min(prior.max(), 1.0)), 1e-9)
+    return AGAINST_PRIOR, agreement * max(0.0, 1.0 - away / limit)

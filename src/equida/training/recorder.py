@@ -19,7 +19,6 @@ from equida.errors import InputError
 from equida.evaluation.figures import measure
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import VALIDATORS
-from equida.training.aims import aim_of
 from equida.training.build import Built
 from equida.training.checkpoint import capture, config_of, restore_state
 from equida.training.evaluate import input_rows, network_of, picks, predict
@@ -123,8 +122,6 @@ class Recorder:
         both = any({"source", "inputs"} <= set(validator.needs) for validator in computed)
         self.source_inputs = both or bool(self.viewers)
         self.inputs: dict[str, InputRows | None] = {}
-        aim = aim_of(built.objective.method, self.config.aims) if self.config.aims else None
-        self.aim = None if aim is None else torch.tensor(aim)
         kept = VALIDATORS.get(self.recipe.keep)
         looks = kept and {"inputs", "cluster_labels"} & set(kept.needs)
         if kept and looks and not isinstance(task.target, ArrayDomain):
@@ -252,8 +249,6 @@ class Recorder:
             features="features" in self.needs,
             inputs=self.inputs[role],
         )
-        if role == "target" and self.aim is not None:
-            predictions = dataclasses.replace(predictions, aim=self.aim)
         if role == "target" and "cluster_labels" in self.needs:
             predictions = dataclasses.replace(predictions, cluster_labels=self._cluster_labels)
         if role == "target" and "network" in self.needs and isinstance(domain, ArrayDomain):

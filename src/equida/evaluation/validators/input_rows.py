@@ -11,9 +11,6 @@ import torch
 from equida.evaluation.predictions import DomainPredictions
 from equida.evaluation.validators.base import validator
 
-SMALLEST_SHARE = 1e-3
-"""The least that a class counts, of what it would at equal shares: no class is ruled out."""
-
 
 @validator(
     "knn",
@@ -48,17 +45,12 @@ def balanced_agreement(target: DomainPredictions, source: DomainPredictions | No
 
     The entropy is that of the shares of hard predictions over log C, its maximum. The first factor
     asks for structure, the second for all classes: together they see a collapse to few classes,
-    which agreement alone prefers. Where a run aims at class shares q that are not equal, the second
-    factor is 1 - KL(shares, q) / log C, at least 0, which is the same for equal q.
+    which agreement alone prefers.
     """
     classes = target.log_probs.shape[1]
     shares = torch.bincount(target.predicted, minlength=classes) / len(target.predicted)
-    shares = shares.double()
-    gained = torch.special.entr(shares).sum()  # of the entropy; log C is the most
-    if target.aim is not None:
-        aim = (classes * target.aim.double()).clamp_min(SMALLEST_SHARE)
-        gained = gained + (shares * aim.log()).sum()
-    return neighbour_agreement(target) * max(0.0, float(gained) / math.log(classes))
+    spread = float(torch.special.entr(shares.double()).sum()) / math.log(classes)
+    return neighbour_agreement(target) * spread
 
 
 @validator(
