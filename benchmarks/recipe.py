@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 
 class Last:
-    """An observer that keeps the predictions and figures of the last evaluation."""
+    """An observer that keeps the figures of the last evaluation and the loss on held-out rows."""
 
     def logged(self, step: int, terms: Mapping[str, float]) -> None: ...
 
@@ -173,18 +173,17 @@ def _train(
 ) -> Outcome:
     torch.set_num_threads(1)
     rows, steps, rate = schedule
-    usual = Recipe()
     recipe = Recipe(
         batch_size=rows,
         iterations=steps,
-        learning_rate=rate / usual.head_multiplier,
+        learning_rate=rate / Recipe().head_multiplier,
         holdout=0.2,
         evaluate_every=steps,
     )
+    config = RunConfig(method, recipe, overrides=METHODS[method], seed=seed)
     observer, data = Last(), _task(file, task)
     start = time.process_time()
-    train(RunConfig(method, recipe, overrides=METHODS[method], seed=seed), data,
-          observers=(observer,))  # fmt: skip
+    train(config, data, observers=(observer,))
     seconds = time.process_time() - start
     figures = observer.figures
     return Outcome(

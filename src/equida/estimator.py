@@ -40,7 +40,7 @@ from equida.torch_modes import check_count, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.effect import check_effect
-from equida.training.evaluate import search_score
+from equida.training.evaluate import auto_score
 from equida.training.loop import Trained, train
 from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe, recipe
@@ -460,7 +460,7 @@ class EquidaClassifier(
             except InputError as error:  # the loss is not finite; the next one may do better
                 failures.append(error)
                 continue
-            _, score = search_score(trained.result)
+            _, score = auto_score(trained.result)
             self.tried_[-1]["score"] = score
             if score is not None and score > chosen:
                 chosen = score

@@ -14,7 +14,7 @@ from equida.errors import InputError
 from equida.methods.auto import CANDIDATES
 from equida.runs.read import Run
 from equida.runs.search import Search
-from equida.training.evaluate import search_score
+from equida.training.evaluate import auto_score
 from equida.training.recorder import Recorder
 
 TINY: dict[str, Any] = {"iterations": 6, "evaluate_every": 3, "batch_size": 20, "bottleneck": 4}
@@ -177,11 +177,11 @@ def test_the_score_of_runs_with_a_prior(
         "shares": {"predicted": predicted},
         "aims": {"nsm": aim, "clusters": aim},
     }
-    name, score = search_score(result)
+    name, score = auto_score(result)
     assert name == "knn_balance against the prior"
     assert score == pytest.approx(0.9 * expected, abs=1e-4)
     seen = result | {"aims": {"nsm": aim | {"uses_target_labels": True}}}
-    assert search_score(seen) == ("knn_balance", 0.7)  # target labels choose nothing
+    assert auto_score(seen) == ("knn_balance", 0.7)  # target labels choose nothing
 
 
 def test_a_candidate_of_another_configuration_is_not_passed_over(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from equida.progress import duration
 from equida.runs.search import FILE, Search, Tried, read_search
 from equida.torch_modes import threads_asked_for, torch_threads
 from equida.training.aims import check_priors
-from equida.training.evaluate import search_score
+from equida.training.evaluate import auto_score
 from equida.training.folder import RunFolder
 from equida.training.loop import train
 from equida.training.plan import Plan
@@ -76,7 +76,7 @@ def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
         for number, (method, overrides) in enumerate(candidates):
             one, result = _try(plan, number, method, overrides, request, remarks)
             if result:
-                score, value = search_score(result)
+                score, value = auto_score(result)
                 one = dataclasses.replace(one, score=value)
             shown = one.reason if one.score is None else f"{score} {one.score:.4f}"
             taken = f" in {duration(one.seconds)}" if one.seconds else ""

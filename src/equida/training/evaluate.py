@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from equida.clustering.clusters import SMALLEST_SHARE
 from equida.data import ArrayDomain
 from equida.data.batches import AnyTransform, eval_batches
 from equida.evaluation.predictions import DomainPredictions, InputRows
@@ -21,8 +22,6 @@ from equida.training.processes import AnyFabric
 
 AGAINST_PRIOR = f"{DEFAULT_VALIDATOR} against the prior"
 """What the score of runs that aim at unequal class shares is called."""
-SMALLEST_SHARE = 1e-3
-"""The least that such a score takes a class to have, of what it would have at equal shares."""
 INPUT_ROWS = 20000
 """How many rows of a domain, evenly spaced, are kept for validators that look at inputs."""
 _IN_USE: weakref.WeakKeyDictionary[ArrayDomain, weakref.ref[InputRows]] = (
@@ -166,13 +165,14 @@ def kept_figure(result: Mapping[str, Any], name: str) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def search_score(result: Mapping[str, Any]) -> tuple[str, float | None]:
+def auto_score(result: Mapping[str, Any]) -> tuple[str, float | None]:
     """By what `method="auto"` compares runs with the same data and prior: its name, and the score.
 
-    It is the default validator, agreement with neighbours times balance. Of runs with a prior q the
-    balance is 1 - KL(predicted shares, q) / -log(max q), at least 0: for equal q the same, and 0
-    for every q where one class is predicted for everything. Shares that came from target labels do
-    not count as a prior here. The score is None where the result does not have it.
+    The score is the default validator's, agreement with neighbours times balance. Where runs have a
+    prior q, the balance is 1 - KL(predicted shares, q) / -log(max q), at least 0. For equal q that
+    is the validator's own balance, and a run that predicts one class for everything has 0 for every
+    q. A prior that came from target labels is not used. The score is None where the result does not
+    have it.
     """
     aims = result.get("aims", {}).values()
     known = {tuple(aim["shares"]) for aim in aims if not aim["uses_target_labels"]}
