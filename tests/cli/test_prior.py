@@ -125,7 +125,7 @@ def test_python_takes_lists_and_arrays(toy: Path, tmp_path: Path) -> None:
 def test_an_estimate_without_agreement_is_called_uniform() -> None:
     aim = Aim("estimate", 1.0, [0.5, 0.5], [0.5, 0.5], False, agreement=0.0, imbalance=0.0)
     assert aim_lines({"nsm": aim}, ["mug", "pen"]) == [
-        "nsm aims at class shares by estimate (agreement 0.00, W = 0.00): uniform ones"
+        "nsm aims at class shares by estimate (trusted by 0 %): uniform ones"
     ]
 
 

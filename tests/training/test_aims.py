@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from equida.clustering import cluster_labels
+from equida.clustering import cluster_labels, estimate_aim
+from equida.clustering import shares as label_shares
 from equida.data import Task, array_domain, make_task
 from equida.errors import InputError
 from equida.evaluation.shares import estimate_shares, source_predictions
@@ -140,8 +141,38 @@ def test_an_estimate_comes_from_the_features_and_is_used_as_it_is(run: Run) -> N
     assert recorded["shares"] == recorded["aim"]
     assert recorded["agreement"] == pytest.approx(expected.agreement, abs=2e-3)
     assert recorded["imbalance"] == pytest.approx(expected.imbalance, abs=2e-3)
+    assert recorded["trust"] == recorded["agreement"] > 0.5, "cluster labels are not asked"
     assert recorded["aim"][0] > 0.5
     assert recorded["uses_target_labels"] is False
+
+
+def test_cluster_labels_are_asked_once_where_the_first_two_estimates_disagree(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_shares, "ENOUGH", 1.0)
+    asked: list[int] = []
+
+    def watched(source: Any, labels: Any, target: Any, *rest: Any) -> Any:
+        asked.append(len(source))
+        return estimate_aim(source, labels, target, *rest)
+
+    monkeypatch.setattr(module, "estimate_aim", watched)
+    task = skewed(labelled=False)
+    overrides = {"nsm.prior": "estimate", "bnm.prior": "estimate"}
+    recorded = aims_of(run("nsm+bnm", on=task, overrides=overrides))
+    assert recorded["nsm"] == recorded["bnm"]
+    again = aims_of(run("cwsm", on=task, overrides={"prior": "estimate"}))["cwsm"]
+    assert asked == [80]
+    assert again == recorded["nsm"]
+    rows = [np.asarray(d.values, np.float64) for d in (task.source, task.target)]  # type: ignore[attr-defined]
+    labels = np.repeat(np.arange(4), 20)
+    q1 = estimate_shares(rows[0], labels, rows[1], 4).cluster_shares
+    x, y, others = (torch.from_numpy(a) for a in (rows[0], labels, rows[1]))
+    q3 = cluster_labels(x, y, others, 4).argmax(1).bincount(minlength=4).numpy() / len(rows[1])
+    trust = 1 - ((q1 - q3) ** 2).sum() / 2 / (((q1 + q3) / 2 - 0.25) ** 2).sum()
+    trust = min(trust, 0.99)
+    assert again["trust"] == pytest.approx(trust, abs=1e-5)
+    assert again["aim"] == pytest.approx((1 - trust) / 4 + trust * q3, abs=1e-5)
 
 
 def test_an_estimate_looks_at_evenly_spaced_rows_of_large_domains(
@@ -156,8 +187,14 @@ def test_an_estimate_looks_at_evenly_spaced_rows_of_large_domains(
 
     monkeypatch.setattr(target_check, "source_predictions", counted)
     monkeypatch.setattr(target_check, "MOST_ROWS", 30)
+
+    def watched(source: Any, labels: Any, target: Any, *rest: Any) -> Any:
+        seen.extend((len(source), len(labels), len(target)))
+        return estimate_aim(source, labels, target, *rest)
+
+    monkeypatch.setattr(module, "estimate_aim", watched)
     run("nsm", on=skewed(), overrides={"prior": "estimate"})
-    assert seen == [30, 30, 30]
+    assert seen == [30] * 6
 
 
 class Interrupt(Exception):

@@ -6,6 +6,7 @@ rows, source labels and a seed.
 
 from equida.clustering.clusters import ClusterRule, cluster_labels
 from equida.clustering.selective import SelectiveRule, selective_labels
+from equida.clustering.shares import estimate_aim
 from equida.clustering.subspace import class_scatter, joint_rows, supervised_projection
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "SelectiveRule",
     "class_scatter",
     "cluster_labels",
+    "estimate_aim",
     "joint_rows",
     "selective_labels",
     "supervised_projection",

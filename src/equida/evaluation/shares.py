@@ -2,7 +2,9 @@
 
 Two estimates are made, and only what they agree on is used: the mean prediction of a calibrated
 classifier, and the sizes of clusters that start from its predictions. Where the domains are so far
-apart that the two disagree, the result is uniform, and nothing is lost by aiming at it.
+apart that the two disagree, the result is uniform, and nothing is lost by aiming at it. There a
+third one may help, the shares of cluster labels (`equida.clustering.estimate_aim`), which takes
+longer.
 
 Everything here is a deterministic function of arrays.
 """
@@ -38,6 +40,8 @@ class ShareEstimate:
     """q1: the sizes of the clusters."""
     predicted_shares: Array
     """q2: the mean of the calibrated probabilities."""
+    label_shares: Array | None = None
+    """q3: the shares of cluster labels, where they were made."""
 
     @property
     def mean_shares(self) -> Array:
@@ -48,23 +52,41 @@ class ShareEstimate:
     def agreement(self) -> float:
         """a = 1 - |q1 - q2|^2 / |mean - 1/C|^2, kept in [0, 0.99]: how much of the distance from
         uniform shares the two estimates agree on."""
-        distance = np.square(self.mean_shares - 1.0 / len(self.mean_shares)).sum()
-        if distance == 0.0:
-            return 0.0
-        apart = np.square(self.cluster_shares - self.predicted_shares).sum()
-        return float(np.clip(1.0 - apart / distance, 0.0, MOST_AGREEMENT))
+        return _agreement(self.cluster_shares, self.predicted_shares)
+
+    @property
+    def trust(self) -> float:
+        """How far `shares` are on the way from uniform ones to what is estimated.
+
+        Without q3 it is the agreement; with it t = 1 - |q1 - q3|^2 / (2 |(q1 + q3)/2 - 1/C|^2),
+        kept in [0, 0.99]. The 2 says that q1 and q3, which start from different classifiers in
+        different spaces, share fewer mistakes than q1 and q2.
+        """
+        if self.label_shares is None:
+            return self.agreement
+        return _agreement(self.cluster_shares, self.label_shares, 2.0)
 
     @property
     def shares(self) -> Array:
-        """q = (1 - a) / C + a (q1 + q2) / 2: what to aim at."""
-        return (1.0 - self.agreement) / len(self.mean_shares) + self.agreement * self.mean_shares
+        """What to aim at: (1 - t)/C + t q3 or, without q3, (1 - a)/C + a (q1 + q2)/2."""
+        found = self.mean_shares if self.label_shares is None else self.label_shares
+        return (1.0 - self.trust) / len(found) + self.trust * found
 
     @property
     def imbalance(self) -> float:
         """W = a/2 sum_c |mean share - 1/C|, in [0, 1): how far the target is from balanced, as far
-        as the two estimates agree."""
+        as q1 and q2 agree."""
         uniform = 1.0 / len(self.mean_shares)
         return float(self.agreement * 0.5 * np.abs(self.mean_shares - uniform).sum())
+
+
+def _agreement(first: Array, second: Array, factor: float = 1.0) -> float:
+    """1 - |first - second|^2 / (factor |mean - 1/C|^2), kept in [0, 0.99]."""
+    distance = np.square((first + second) / 2.0 - 1.0 / len(first)).sum()
+    if distance == 0.0:
+        return 0.0
+    apart = np.square(first - second).sum()
+    return float(np.clip(1.0 - apart / (factor * distance), 0.0, MOST_AGREEMENT))
 
 
 def estimate_shares(

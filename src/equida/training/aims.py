@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from equida.class_shares import is_shares
-from equida.data import Domain, Task
+from equida.clustering import estimate_aim
+from equida.data import ArrayDomain, Domain, Task
 from equida.data.batches import eval_batches
 from equida.data.classes import match_classes
 from equida.data.transforms import Transform
@@ -35,10 +36,11 @@ from equida.training.target_check import (
     start_view,
 )
 
-_ESTIMATES: WeakKeyDictionary[Domain, WeakKeyDictionary[Domain, tuple[str, ShareEstimate]]] = (
-    WeakKeyDictionary()
-)
-"""By target and source: the weights of the starting network, and what was estimated with them."""
+_ESTIMATES: WeakKeyDictionary[
+    Domain, WeakKeyDictionary[Domain, tuple[str, bool, ShareEstimate]]
+] = WeakKeyDictionary()
+"""By target and source: what was looked at ("rows", or features by the weights of this digest),
+whether to aim at it, and what was estimated."""
 DIGITS = 6
 """Of a recorded share: more would be noise, and differ from machine to machine."""
 
@@ -181,7 +183,8 @@ def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:
         most, least = int(shares.argmax()), int(shares.argmin())
         by = prior_title(aim.prior)
         if aim.agreement is not None:
-            by += f" (agreement {aim.agreement:.2f}, W = {aim.imbalance:.2f})"
+            trust = aim.agreement if aim.trust is None else aim.trust
+            by += f" (trusted by {100 * trust:.0f} %)"
         if aim.aim[most] == aim.aim[least]:
             lines.append(f"{part} aims at class shares by {by}: uniform ones")
             continue
@@ -200,7 +203,9 @@ def _records(
     records = {}
     for name, part in asked.items():
         if part.prior == "estimate":
-            estimated = estimated or _estimated_aim(estimate_of(config, task, start))
+            estimated = estimated or _estimated_aim(
+                estimate_of(config, task, start, to_aim_at=True)
+            )
             records[name] = estimated
             continue
         shares = _known_shares(f"{name}.prior", part.prior, config, task)
@@ -227,33 +232,49 @@ def _estimated_aim(estimate: ShareEstimate) -> Aim:
         agreement=round(estimate.agreement, DIGITS),
         imbalance=round(estimate.imbalance, DIGITS),
         mean_shares=estimate.mean_shares.round(DIGITS).tolist(),
+        trust=round(estimate.trust, DIGITS),
     )
 
 
-def estimate_of(config: RunConfig, task: Task, start: StartingNetwork) -> ShareEstimate:
+def estimate_of(
+    config: RunConfig, task: Task, start: StartingNetwork, *, to_aim_at: bool = False
+) -> ShareEstimate:
     """The class shares of the target, estimated from what training starts with.
 
-    Runs that start from the same weights on the same images share it, in one process.
+    Runs on the same rows, or from the same weights on the same images, share it in one process.
+
+    Args:
+        to_aim_at: with the shares of cluster labels where they are needed, which takes longer.
+            Without source data there are none.
     """
     if config.from_run:
         return start.view(task.target).estimate
     view = source_view(task)
-    if view is not None:
+    seen = "rows" if view else start.weights_sha256
+    if view and not to_aim_at:
         return view.estimate
     known = _ESTIMATES.setdefault(task.target, WeakKeyDictionary())
-    weights, found = known.get(task.source, ("", None))
-    if found is None or weights != start.weights_sha256:
-        labels = task.source.labels
-        assert labels is not None, "a source has labels"
-        found = estimate_shares(
-            start.features(task.source),
-            labels[spaced(len(labels))],
-            start.features(task.target),
-            len(task.classes),
-        )
-        if start.weights_sha256:
-            known[task.source] = (start.weights_sha256, found)
+    looked_at, to_aim, found = known.get(task.source, ("", False, None))
+    if found is None or looked_at != seen or to_aim_at > to_aim:
+        found = _estimate(task, start, view, to_aim_at=to_aim_at)
+        if seen:
+            known[task.source] = (seen, to_aim_at, found)
     return found
+
+
+def _estimate(
+    task: Task, start: StartingNetwork, view: UnadaptedView | None, *, to_aim_at: bool
+) -> ShareEstimate:
+    source, target = (
+        domain.rows(spaced(len(domain))).flatten(1).numpy()
+        if view and isinstance(domain, ArrayDomain)
+        else start.features(domain)
+        for domain in (task.source, task.target)
+    )
+    assert task.source.labels is not None, "a source has labels"
+    labels, classes = task.source.labels[spaced(len(task.source))], len(task.classes)
+    found = view.estimate if view else estimate_shares(source, labels, target, classes)
+    return estimate_aim(source, labels, target, classes, found) if to_aim_at else found
 
 
 def _known_shares(name: str, prior: str, config: RunConfig, task: Task) -> NDArray[np.float64]:

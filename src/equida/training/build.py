@@ -19,7 +19,13 @@ from equida.methods import build_method
 from equida.models.backbone import Backbone, check_trainable, load_backbone
 from equida.models.network import Network
 from equida.models.sync_batchnorm import with_shared_statistics
-from equida.training.aims import StartingNetwork, apply_aims, estimate_of, find_aims
+from equida.training.aims import (
+    StartingNetwork,
+    apply_aims,
+    asked_priors,
+    estimate_of,
+    find_aims,
+)
 from equida.training.config import Aim, RunConfig
 from equida.training.folder import RunFolder
 from equida.training.objective import Objective
@@ -115,6 +121,8 @@ def build_run(
     plain = _eval_transform(backbone, task.target, ten_crop=False)
     temperature = RunFolder(Path(config.from_run)).temperature() if config.from_run else 1.0
     start = StartingNetwork(network, plain, recipe, fabric.device, sha256, temperature)
+    if not config.aims and any(part.prior == "estimate" for part in asked_priors(config).values()):
+        announce("estimating the target's class shares")
     aims = find_aims(config, task, fabric, start)
     view: UnadaptedView | None = None
     estimated: Aim | ShareEstimate | None = next(

@@ -29,7 +29,7 @@ class Aim:
     strength: float
     """How far the aim is moved from uniform shares to `shares`."""
     shares: list[float]
-    """In the order of the classes; of an estimate, what its two halves agree on."""
+    """In the order of the classes; of an estimate, as far as it is trusted."""
     aim: list[float]
     """The shares that are aimed at."""
     uses_target_labels: bool
@@ -39,6 +39,8 @@ class Aim:
     """The same."""
     mean_shares: list[float] | None = None
     """The same; None in records of earlier versions."""
+    trust: float | None = None
+    """The same; None in records of earlier versions, whose trust was the agreement."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,62 @@
+"""The class shares of an unlabelled target, from its cluster labels."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from equida.clustering.clusters import cluster_labels
+from equida.evaluation.shares import Array, ShareEstimate, estimate_shares
+
+ENOUGH = 0.5
+"""Where the first two estimates agree on more than this, cluster labels are not asked."""
+
+
+def estimate_aim(
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    classes: int | None = None,
+    estimate: ShareEstimate | None = None,
+) -> ShareEstimate:
+    """The class shares of a target that `prior="estimate"` aims at, as `shares` of the result.
+
+    Where the two estimates of `estimate_shares` agree on less than half, they have been misled by
+    the shift. Cluster labels, which start from another classifier in another space, say how large
+    the classes are, and the first estimate's clusters how far that is trusted.
+
+    Args:
+        source: source features, (rows, features).
+        labels: the class of each source row, from 0.
+        target: target features, (rows, features).
+        classes: number of classes C; the largest label and 1 by default. A class without a source
+            row is estimated as absent.
+        estimate: that of `estimate_shares` for the same rows, where it has been made.
+
+    >>> rng = np.random.default_rng(0)
+    >>> source, target = (np.repeat([[0.0, 9], [9, 0]], n, 0) for n in ([50, 50], [90, 10]))
+    >>> source, target = (x + rng.normal(size=x.shape) for x in (source, target))
+    >>> estimate_aim(source, [0] * 50 + [1] * 50, target).shares.round(2)
+    array([0.9, 0.1])
+    """
+    if estimate is None:
+        estimate = estimate_shares(source, labels, target, classes)
+    if estimate.agreement > ENOUGH:
+        return estimate
+    found = _label_shares(source, labels, target, len(estimate.cluster_shares))
+    return replace(estimate, label_shares=found)
+
+
+def _label_shares(source: ArrayLike, labels: ArrayLike, target: ArrayLike, classes: int) -> Array:
+    """The share of each class in the cluster labels of the target."""
+    # A class without a source row would be a cluster around nothing.
+    present, indices = np.unique(np.asarray(labels, np.int64), return_inverse=True)
+    found = np.zeros(classes)
+    found[present[0]] = 1.0
+    if len(present) == 1:
+        return found
+    rows, others = (torch.as_tensor(np.asarray(x, np.float32)) for x in (source, target))
+    probs = cluster_labels(rows, torch.from_numpy(indices), others, len(present))
+    found[present] = np.bincount(probs.argmax(1).numpy(), minlength=len(present)) / len(others)
+    return found
