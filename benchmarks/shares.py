@@ -20,7 +20,7 @@ from equida.data.shares import subsampled
 from equida.evaluation.shares import estimate_shares
 
 PROTOCOLS = "natural,long-tail:10,long-tail:30,classes:15"
-COLUMNS = ("equal shares", "the look", "estimate")
+COLUMNS = ("equal shares", "look of every run", "prior=estimate")
 
 
 def run(*arguments: str) -> None:
@@ -36,7 +36,9 @@ def run(*arguments: str) -> None:
         print("needs features: python -m benchmarks shares office31 FILE")
         return
     tasks = given.tasks.split(",") if given.tasks else benchmark(given.benchmark).tasks
-    table = Table(title="Half the sum of |q - true share|, mean over tasks (the largest loss)")
+    table = Table(
+        title="Half the sum of |q - true share|: mean over tasks (worst task, less equal shares)"
+    )
     table.add_column("target")
     for column in COLUMNS:
         table.add_column(column, justify="right")

@@ -22,16 +22,12 @@ def estimate_aim(
 ) -> ShareEstimate:
     """The class shares of a target that `prior="estimate"` aims at, as `shares` of the result.
 
-    Where the two estimates of `estimate_shares` agree on less than half, they have been misled by
-    the shift. Cluster labels, which start from another classifier in another space, say how large
-    the classes are, and the first estimate's clusters how far that is trusted.
+    The first four arguments are those of `estimate_shares`. Where its two estimates agree on half
+    or less, the shift has misled them. Then cluster labels, which start from another classifier in
+    another space, say how large the classes are. They are trusted as far as the clusters of
+    `estimate_shares` agree with them.
 
     Args:
-        source: source features, (rows, features).
-        labels: the class of each source row, from 0.
-        target: target features, (rows, features).
-        classes: number of classes C; the largest label and 1 by default. A class without a source
-            row is estimated as absent.
         estimate: that of `estimate_shares` for the same rows, where it has been made.
 
     >>> rng = np.random.default_rng(0)
@@ -53,8 +49,8 @@ def _label_shares(source: ArrayLike, labels: ArrayLike, target: ArrayLike, class
     # A class without a source row would be a cluster around nothing.
     present, indices = np.unique(np.asarray(labels, np.int64), return_inverse=True)
     found = np.zeros(classes)
-    found[present[0]] = 1.0
     if len(present) == 1:
+        found[present] = 1.0
         return found
     rows, others = (torch.as_tensor(np.asarray(x, np.float32)) for x in (source, target))
     probs = cluster_labels(rows, torch.from_numpy(indices), others, len(present))

@@ -59,8 +59,7 @@ class ShareEstimate:
         """How far `shares` are on the way from uniform ones to what is estimated.
 
         Without q3 it is the agreement; with it t = 1 - |q1 - q3|^2 / (2 |(q1 + q3)/2 - 1/C|^2),
-        kept in [0, 0.99]. The 2 says that q1 and q3, which start from different classifiers in
-        different spaces, share fewer mistakes than q1 and q2.
+        kept in [0, 0.99]. The 2 was chosen on targets whose shares are known.
         """
         if self.label_shares is None:
             return self.agreement
