@@ -16,7 +16,7 @@ from benchmarks.bars import FOUND, summary
 
 SUPPORT = {
     "__main__", "bare", "bars", "peer_head", "peer_loops", "peer_pytorch_adapt", "peer_skada",
-    "timing",
+    "rows", "timing",
 }  # fmt: skip
 
 

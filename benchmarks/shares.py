@@ -1,22 +1,20 @@
 """How far estimated class shares are from the true ones, which takes target labels to say.
 
 `python -m benchmarks shares BENCHMARK FILE [--tasks A2W,...] [--protocols natural,long-tail:30]
-[--jobs 2]`, FILE with features. For each protocol the mean over tasks of half the sum of |q - true
-share|: equal shares, the look that every run takes, and what `prior="estimate"` aims at.
+[--classes 7 --draws 4] [--jobs 2]`, FILE with features. For each protocol the mean over tasks and
+draws of half the sum of |q - true share|: equal shares, the look that every run takes, and what
+`prior="estimate"` aims at.
 """
 
 import argparse
 from collections.abc import Iterator
 
 import numpy as np
-import torch
-from joblib import Parallel, delayed
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.rows import LabelledRows, add_arguments, measured
 from equida.clustering import estimate_aim
-from equida.data import ArrayDomain, benchmark, load_task
-from equida.data.shares import subsampled
 from equida.evaluation.shares import estimate_shares
 
 PROTOCOLS = "natural,long-tail:10,long-tail:30,classes:15"
@@ -26,47 +24,29 @@ COLUMNS = ("equal shares", "look of every run", "prior=estimate")
 def run(*arguments: str) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks shares")
-    parser.add_argument("benchmark", nargs="?")
-    parser.add_argument("file", nargs="?")
-    parser.add_argument("--tasks", default="", help="with commas; all without it")
-    parser.add_argument("--protocols", default=PROTOCOLS, help="with commas")
-    parser.add_argument("--jobs", type=int, default=2)
+    add_arguments(parser, PROTOCOLS)
     given = parser.parse_args(arguments)
     if not given.file:
         print("needs features: python -m benchmarks shares office31 FILE")
         return
-    tasks = given.tasks.split(",") if given.tasks else benchmark(given.benchmark).tasks
     table = Table(
-        title="Half the sum of |q - true share|: mean over tasks (worst task, less equal shares)"
+        title="Half the sum of |q - true share|: mean over targets (the worst, less equal shares)"
     )
     table.add_column("target")
     for column in COLUMNS:
         table.add_column(column, justify="right")
     for protocol in given.protocols.split(","):
-        works = (delayed(distances)(given.benchmark, given.file, task, protocol) for task in tasks)
-        found = np.array(Parallel(given.jobs)(works))
-        table.add_row(protocol, *_cells(found))
+        table.add_row(protocol, *_cells(measured(given, protocol, distances)))
     Console(width=120).print(table)
 
 
-def distances(data: str, file: str, name: str, protocol: str) -> tuple[float, float, float]:
+def distances(rows: LabelledRows) -> tuple[float, float, float]:
     """How far each estimate is from the true shares of one target."""
-    torch.set_num_threads(1)
-    task = load_task(data, name, data_dir=file)
-    source, target = task.source, task.target
-    assert isinstance(target, ArrayDomain)
-    assert isinstance(source, ArrayDomain)
-    target = subsampled(target, "" if protocol == "natural" else protocol, "target")
-    assert source.labels is not None
-    assert target.labels is not None
-    rows, others = (d.rows(np.arange(len(d))).numpy() for d in (source, target))
-    classes = len(task.classes)
-    look = estimate_shares(rows, source.labels, others, classes)
-    aim = estimate_aim(rows, source.labels, others, classes, look)
-    true = np.bincount(target.labels, minlength=classes) / len(target)
+    look = estimate_shares(rows.source, rows.labels, rows.target, rows.classes)
+    aim = estimate_aim(rows.source, rows.labels, rows.target, rows.classes, look)
     equal, looked, aimed = (
-        0.5 * float(np.abs(q - true).sum())
-        for q in (np.full(classes, 1 / classes), look.shares, aim.shares)
+        0.5 * float(np.abs(q - rows.true_shares).sum())
+        for q in (np.full(rows.classes, 1 / rows.classes), look.shares, aim.shares)
     )
     return equal, looked, aimed
 

@@ -236,9 +236,9 @@ class EquidaClassifier(
         """How large the target's classes look, and whether adaptation may have hurt.
 
         It is what `equida adapt` says after a run (docs/imbalanced_targets.md), without target
-        labels. `fit` looks only with the method "auto": a classifier that knows the source alone is
-        trained for it, which takes as long as a fit where rows are wide, and searches fit often.
-        The arguments are those of `fit`; the target may be another one.
+        labels. `fit` looks only with "auto" and "clusters": a classifier that knows the source
+        alone is trained for it, which takes as long as a fit where rows are wide, and searches fit
+        often. The arguments are those of `fit`; the target may be another one.
         """
         check_is_fitted(self)
         rows, y, target = self._domains(X, y, sample_domain, X_target, reset=False)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import normalize
 from equida.clustering import (
     ClusterRule,
     SelectiveRule,
+    class_middles,
     class_scatter,
     cluster_labels,
     joint_rows,
@@ -55,11 +56,29 @@ def tensors(data: Shifted) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return tuple(map(torch.from_numpy, data[:3]))  # type: ignore[return-value]
 
 
-def reference_rows(data: Shifted, width: int, soft: bool = False) -> tuple[Array, Array]:
-    """As the published rule has them, or as the soft one: without the mean of their domain."""
-    domains = [normalize(x) for x in (data.source, data.target)]
-    both = np.concatenate([x - x.mean(0) for x in domains] if soft else domains)
+def reference_rows(data: Shifted, width: int) -> tuple[Array, Array]:
+    """As the published rule has them."""
+    both = np.concatenate([normalize(x) for x in (data.source, data.target)])
     both = normalize(PCA(width, svd_solver="full").fit_transform(both))
+    return both[:80], both[80:]
+
+
+def without_middle(
+    source: Array, target: Array, labels: NDArray[np.int64], shares: Array
+) -> tuple[Array, Array]:
+    """Each domain less the middle of its classes, whose shares in the target are known."""
+    centres = np.stack([source[labels == c].mean(0) for c in range(CLASSES)])
+    at_these_shares = np.average(centres, 0, shares)
+    moved = target - target.mean(0) + at_these_shares
+    return source - centres.mean(0), moved - centres.mean(0)
+
+
+def soft_reference_rows(data: Shifted, width: int, shares: Array) -> tuple[Array, Array]:
+    """As the soft rule has them: its components are those of rows without the middles."""
+    source, target = (normalize(x) for x in (data.source, data.target))
+    both = np.concatenate(without_middle(source, target, data.labels, shares))
+    directions = scipy.linalg.svd(both)[2][:width]
+    both = normalize(both @ directions.T)
     return both[:80], both[80:]
 
 
@@ -179,15 +198,16 @@ def test_soft_cluster_labels_by_their_rule(
     rule = ClusterRule(
         components=8, dimensions=5, views=1, rounds=3, means_rounds=4, weighted=weighted
     )
-    source, target = reference_rows(shifted, 8, soft=True)
+    expected = np.array([0.4, 0.1, 0.2, 0.3])
+    source, target = soft_reference_rows(shifted, 8, expected)
+    about = without_middle(source, target, shifted.labels, expected)
     bias = 0.0 if shares is None else np.log(CLASSES * np.array(shares))
     chosen, probs = np.zeros(100, bool), np.zeros((100, CLASSES))
     for number in range(4):
         rows = np.concatenate([source, target[chosen]])
         labels = np.concatenate([shifted.labels, probs.argmax(1)[chosen]])
         projection = reference_projection(rows, labels, 5, weighted)
-        seen, unseen = source @ projection, target @ projection
-        seen, unseen = normalize(seen - seen.mean(0)), normalize(unseen - unseen.mean(0))
+        seen, unseen = (normalize(each @ projection) for each in about)
         centres = clusters = means(seen, shifted.labels)
         for _ in range(4):
             weights = softmax(-20 * cdist(unseen, clusters) + bias, 1)
@@ -196,8 +216,40 @@ def test_soft_cluster_labels_by_their_rule(
         probs = np.mean(found, 0)
         chosen = reference_choice(probs, min(1, (number + 1) / 3))
     given = None if shares is None else torch.tensor(shares)
-    labels_found = cluster_labels(*tensors(shifted), CLASSES, 0, rule, given).numpy()
+    given_expected = torch.from_numpy(expected)
+    labels_found = cluster_labels(
+        *tensors(shifted), CLASSES, 0, rule, given, given_expected
+    ).numpy()
     np.testing.assert_allclose(labels_found, probs, atol=1e-4)
+
+
+def test_the_middle_of_the_classes(shifted: Shifted) -> None:
+    """That of the target is found by the shares of its classes, whatever they are."""
+    rng = np.random.default_rng(3)
+    source, target = (rng.normal(size=(n, WIDTH)) for n in (80, 100))
+    shares = np.array([0.4, 0.1, 0.2, 0.3])
+    found = class_middles(*map(torch.from_numpy, (source, target, shifted.labels, shares)))
+    expected = without_middle(source, target, shifted.labels, shares)
+    for domain, centre, without in zip((source, target), found, expected, strict=True):
+        np.testing.assert_allclose(domain - centre.numpy(), without, atol=1e-12)
+
+
+def test_rows_of_any_dtype_and_with_a_gradient_are_taken(shifted: Shifted) -> None:
+    source, labels, target = tensors(shifted)
+    rule = ClusterRule(components=6, dimensions=3, views=1)
+    rows = (source.bfloat16(), labels, target.bfloat16().requires_grad_())
+    assert bool(cluster_labels(*rows, CLASSES, 0, rule).isfinite().all())
+
+
+def test_a_class_without_source_rows_does_not_move_the_middle() -> None:
+    source, target = torch.randn(6, 3).double(), torch.randn(4, 3).double()
+    labels = torch.tensor([0, 0, 0, 2, 2, 2])
+    some = class_middles(source, target, labels, torch.tensor([0.3, 0.4, 0.3]).double())
+    same = class_middles(source, target, labels // 2, torch.tensor([0.5, 0.5]).double())
+    torch.testing.assert_close(some, same)
+    # Nothing is known of classes of which none should be there.
+    nothing = class_middles(source, target, labels, torch.tensor([0.0, 1.0, 0.0]).double())
+    torch.testing.assert_close(nothing, same)
 
 
 def test_clusters_find_classes_that_nearest_means_mistake(shifted: Shifted) -> None:
@@ -255,7 +307,11 @@ def test_neighbours_and_the_source_decide_about_weights(shifted: Shifted) -> Non
     are nearest to the target's mean of their own class.
     """
     rules = [ClusterRule(components=6, dimensions=3, weighted=w) for w in (False, True, None)]
-    plain, weighted, chosen = (cluster_labels(*tensors(shifted), CLASSES, 1, r) for r in rules)
+    equal = np.full(CLASSES, 1 / CLASSES)
+    plain, weighted, chosen = (
+        cluster_labels(*tensors(shifted), CLASSES, 1, r, expected=torch.from_numpy(equal))
+        for r in rules
+    )
     model = NearestNeighbors(n_neighbors=6, metric="cosine").fit(shifted.target)
     others = model.kneighbors(shifted.target)[1][:, 1:]
 
@@ -263,7 +319,7 @@ def test_neighbours_and_the_source_decide_about_weights(shifted: Shifted) -> Non
         predicted = probs.numpy().argmax(1)
         shares = np.bincount(predicted, minlength=CLASSES) / 100
         near = np.mean(predicted[others] == predicted[:, None]) * entropy(shares)
-        source, target = reference_rows(shifted, 6, soft=True)
+        source, target = soft_reference_rows(shifted, 6, equal)
         back = cdist(source, means(target, predicted)).argmin(1)
         return float(near * np.mean(back == shifted.labels))  # every class has 20 rows
 

@@ -106,6 +106,19 @@ def test_estimates_that_disagree_leave_the_uniform_shares() -> None:
     assert found.shares == pytest.approx([1 / 3] * 3)
 
 
+def test_where_nothing_is_known_the_target_is_expected_to_have_the_shares_of_the_source() -> None:
+    labels = [0, 0, 0, 1]
+    apart = ShareEstimate(np.array([0.9, 0.1]), np.array([0.1, 0.9]))
+    assert apart.expected_shares(labels) == pytest.approx([0.75, 0.25])
+    alike = ShareEstimate(np.array([0.3, 0.7]), np.array([0.2, 0.8]))
+    agreed = 1 - 2 * 0.1**2 / (2 * 0.25**2)
+    assert alike.expected_shares(labels) == pytest.approx(
+        [(1 - agreed) * 0.75 + agreed * 0.25, (1 - agreed) * 0.25 + agreed * 0.75]
+    )
+    absent = ShareEstimate(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5, 0.0]))
+    assert absent.expected_shares(labels) == pytest.approx([0.5025, 0.4975, 0.0])
+
+
 def test_perfect_agreement_is_not_trusted_completely() -> None:
     one = np.array([0.9, 0.1, 0.0])
     assert ShareEstimate(one, one).agreement == 0.99

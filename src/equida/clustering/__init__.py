@@ -7,11 +7,17 @@ rows, source labels and a seed.
 from equida.clustering.clusters import ClusterRule, cluster_labels
 from equida.clustering.selective import SelectiveRule, selective_labels
 from equida.clustering.shares import estimate_aim
-from equida.clustering.subspace import class_scatter, joint_rows, supervised_projection
+from equida.clustering.subspace import (
+    class_middles,
+    class_scatter,
+    joint_rows,
+    supervised_projection,
+)
 
 __all__ = [
     "ClusterRule",
     "SelectiveRule",
+    "class_middles",
     "class_scatter",
     "cluster_labels",
     "estimate_aim",

@@ -1,6 +1,7 @@
 """Soft cluster labels: selective pseudo-labelling with soft k-means and random views."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,12 +9,14 @@ from torch.nn.functional import normalize, one_hot
 
 from equida.clustering.subspace import (
     class_means,
+    class_middles,
     class_scatter,
     joint_rows,
     supervised_projection,
     surest,
 )
 from equida.evaluation.predictions import DomainPredictions, InputRows
+from equida.evaluation.shares import estimate_shares
 from equida.evaluation.validators.input_rows import balanced_agreement
 
 SMALLEST_SHARE = 1e-3
@@ -60,17 +63,18 @@ def cluster_labels(
     seed: int = 0,
     rule: ClusterRule | None = None,
     shares: Tensor | None = None,
+    expected: Tensor | None = None,
 ) -> Tensor:
     """The probability of each class for each target row, (samples, classes).
 
-    Rows are the features (their roots where none is negative) without the mean of their domain, on
-    joint principal components.
+    Rows are the features (their roots where none is negative) without the middle of the classes of
+    their domain (`class_middles`), on joint principal components.
     In each round and view: the subspace of supervised locality preserving projection, learned on
-    the source and on the target rows that were chosen in the round before; rows without the mean of
-    their domain, made unit; soft k-means of the target on the sphere, started at the class means of
-    the source; the mean of the softmax of minus the distances to the class means and of that to the
-    cluster means. The views' labels are averaged in every round, so that a class that one view
-    mistakes for another does not stay mistaken.
+    the source and on the target rows that were chosen in the round before; rows without the middle
+    of the classes of their domain, made unit; soft k-means of the target on the sphere, started at
+    the class means of the source; the mean of the softmax of minus the distances to the class means
+    and of that to the cluster means. The views' labels are averaged in every round, so that a class
+    that one view mistakes for another does not stay mistaken.
 
     Args:
         source: (samples, features).
@@ -82,21 +86,32 @@ def cluster_labels(
         shares: of the classes in the target, where they are known or estimated: each class counts
             in proportion to its share where a row is assigned to clusters or given its label. None:
             all count alike, which does not force them to equal sizes.
+        expected: the class shares of the target by which the middle of its classes is found; by
+            default `expected_shares` of what `equida.evaluation.shares.estimate_shares` returns.
+            They are as near to the truth as can be had, where `shares` are what to aim at, and
+            mostly mixed with equal ones.
     """
     rule = rule or ClusterRule()
+    if expected is None:
+        rows, others = (values.detach().float().cpu().numpy() for values in (source, target))
+        counted = labels.cpu().numpy()
+        estimate = estimate_shares(rows, counted, others, classes)
+        expected = torch.from_numpy(estimate.expected_shares(counted))
     bias = None if shares is None else (shares.float() * classes).clamp_min(SMALLEST_SHARE).log()
     width = min(rule.components, rule.components_per_class * classes)
-    rows = joint_rows(source, target, width, root=True, centre=True)
+    find_middles = partial(class_middles, labels=labels, shares=expected)
+    joint = joint_rows(source, target, width, root=True, middles=find_middles)
+    middles = find_middles(*joint)
     if rule.weighted is not None:
-        return _labels(*rows, labels, classes, seed, rule, bias)
+        return _labels(*joint, middles, labels, classes, seed, rule, bias)
     found = [
-        _labels(*rows, labels, classes, seed, replace(rule, weighted=weighted), bias)
+        _labels(*joint, middles, labels, classes, seed, replace(rule, weighted=weighted), bias)
         for weighted in (False, True)
     ]
     inputs = InputRows(target)
     scores = [
         balanced_agreement(DomainPredictions(each.log(), inputs=inputs))
-        * found_back(*rows, labels, each.argmax(1), classes)
+        * found_back(*joint, labels, each.argmax(1), classes)
         for each in found
     ]
     return found[scores[1] > scores[0]]
@@ -129,6 +144,7 @@ def found_back(
 def _labels(
     source: Tensor,
     target: Tensor,
+    middles: tuple[Tensor, Tensor],
     labels: Tensor,
     classes: int,
     seed: int,
@@ -140,6 +156,7 @@ def _labels(
     probs = target.new_zeros(len(target), classes)
     dimensions = min(rule.dimensions, rule.dimensions_per_class * classes)
     views, weighted = _views(source.shape[1], classes, rule, seed), bool(rule.weighted)
+    centred_source, centred_target = source - middles[0], target - middles[1]
     for number in range(rule.rounds + 1):
         learned = torch.cat([labels, probs.argmax(1)[chosen]])
         scatter = class_scatter(torch.cat([source, target[chosen]]), learned, classes)
@@ -149,7 +166,8 @@ def _labels(
             # Zeros for the components that are left out: cheaper than copies of the others.
             projection = source.new_zeros(source.shape[1], some.shape[1])
             projection[columns] = some.to(source.dtype)
-            seen, unseen = _on_sphere(source @ projection), _on_sphere(target @ projection)
+            seen = normalize(centred_source @ projection, dim=1)
+            unseen = normalize(centred_target @ projection, dim=1)
             means = class_means(seen, known)
             clusters = _soft_k_means(unseen, means, rule, bias)
             found += [
@@ -178,10 +196,6 @@ def _views(width: int, classes: int, rule: ClusterRule, seed: int) -> list[Tenso
         kept[order[start : start + left_out]] = False
         views.append(kept.nonzero()[:, 0])
     return views
-
-
-def _on_sphere(rows: Tensor) -> Tensor:
-    return normalize(rows - rows.mean(0), dim=1)
 
 
 def _soft_k_means(rows: Tensor, centres: Tensor, rule: ClusterRule, bias: Tensor | None) -> Tensor:

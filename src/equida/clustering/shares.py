@@ -25,7 +25,8 @@ def estimate_aim(
     The first four arguments are those of `estimate_shares`. Where its two estimates agree on half
     or less, the shift has misled them. Then cluster labels, which start from another classifier in
     another space, say how large the classes are. They are trusted as far as the clusters of
-    `estimate_shares` agree with them.
+    `estimate_shares` agree with them. To be independent of those, they find the shift between the
+    domains by the source's class shares.
 
     Args:
         estimate: that of `estimate_shares` for the same rows, where it has been made.
@@ -53,6 +54,7 @@ def _label_shares(source: ArrayLike, labels: ArrayLike, target: ArrayLike, class
         found[present] = 1.0
         return found
     rows, others = (torch.as_tensor(np.asarray(x, np.float32)) for x in (source, target))
-    probs = cluster_labels(rows, torch.from_numpy(indices), others, len(present))
+    sizes = torch.from_numpy(np.bincount(indices) / len(indices))
+    probs = cluster_labels(rows, torch.from_numpy(indices), others, len(present), expected=sizes)
     found[present] = np.bincount(probs.argmax(1).numpy(), minlength=len(present)) / len(others)
     return found

@@ -1,19 +1,28 @@
 """Rows of two domains in one space, and the subspace in which the rows of a class lie together."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+Middles = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Takes the rows of source and target, and returns a point for each."""
+
 
 def joint_rows(
-    source: Tensor, target: Tensor, width: int, *, root: bool = False, centre: bool = False
+    source: Tensor,
+    target: Tensor,
+    width: int,
+    *,
+    root: bool = False,
+    middles: Middles | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Both domains as unit rows on their joint principal components.
 
-    Rows are made unit, lose their joint mean, are projected on the `width` components of largest
-    variance, and are made unit again.
+    Rows are made unit, lose their joint mean or the point that `middles` has for their domain, are
+    projected on the `width` components in which they are then longest, and are made unit again.
 
     Args:
         source: (samples, features).
@@ -21,17 +30,19 @@ def joint_rows(
         width: components to keep; at most as many as there are features.
         root: take the square root of each value first, where none is negative: features that end in
             a ReLU have few large values, and their roots are nearer to clusters of round shape.
-        centre: take away the mean of each domain before the components are found, so that none of
-            them is spent on the shift between the domains.
+        middles: finds the point that the unit rows of each domain lose, so that no component is
+            spent on the shift between the domains; None: all lose their joint mean.
     """
     domains = [rows.float() for rows in (source, target)]
     if root and all(bool((rows >= 0).all()) for rows in domains):
         domains = [rows.sqrt() for rows in domains]
     domains = [normalize(rows, dim=1) for rows in domains]
-    if centre:
-        domains = [rows - rows.mean(0) for rows in domains]
-    rows = torch.cat(domains)
-    rows = rows - rows.mean(0)
+    if middles is not None:
+        points = middles(*domains)
+        rows = torch.cat([each - point for each, point in zip(domains, points, strict=True)])
+    else:
+        rows = torch.cat(domains)
+        rows = rows - rows.mean(0)
     if len(rows) < rows.shape[1]:  # the smaller problem: features of several backbones are wide
         values, vectors = torch.linalg.eigh((rows @ rows.mT).double())
         rows = (vectors * values.clamp_min(0.0).sqrt())[:, -width:].to(rows.dtype)
@@ -40,6 +51,39 @@ def joint_rows(
         rows = rows @ directions[:, -width:].to(rows.dtype)
     rows = normalize(rows, dim=1)
     return rows[: len(source)], rows[len(source) :]
+
+
+def class_middles(
+    source: Tensor, target: Tensor, labels: Tensor, shares: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The middle of the classes of each domain: all of them count alike, however large they are.
+
+    For the source that is the mean of its class means. A domain's own mean would lie in its largest
+    class, and a target that lacks classes would be moved onto the wrong ones. With the shares q of
+    the target's classes, mean(target) = sum_c q_c mean_c(source) + shift, and the middle of the
+    target is that of the source, moved by this shift. At equal shares it is the target's mean.
+
+    Args:
+        source: (samples, features).
+        target: (samples, features).
+        labels: of the source.
+        shares: of the classes in the target, (classes,).
+
+    >>> source = torch.tensor([[0.0, 4.0], [4.0, 0.0]])
+    >>> target = torch.tensor([[1.0, 4.0], [1.0, 4.0], [1.0, 4.0], [5.0, 0.0]])
+    >>> class_middles(source, target, torch.tensor([0, 1]), torch.tensor([0.75, 0.25]))
+    (tensor([2., 2.]), tensor([3., 2.]))
+    """
+    present, indices, sizes = labels.unique(return_inverse=True, return_counts=True)
+    sums = source.new_zeros(len(present), source.shape[1]).index_add_(0, indices, source)
+    means = sums / sizes[:, None]
+    # A class without a source row has no mean, and its share says nothing of the shift.
+    weights = shares.to(source)[present]
+    if not weights.any():
+        weights = torch.ones_like(weights)
+    shift = target.mean(0) - weights @ means / weights.sum()
+    middle = means.mean(0)
+    return middle, middle + shift
 
 
 class ClassScatter(NamedTuple):

@@ -71,6 +71,19 @@ class ShareEstimate:
         found = self.mean_shares if self.label_shares is None else self.label_shares
         return (1.0 - self.trust) / len(found) + self.trust * found
 
+    def expected_shares(self, labels: ArrayLike) -> Array:
+        """(1 - a) times the shares of the source's labels, plus a (q1 + q2)/2.
+
+        Where the two estimates do not agree, nothing is known, and one would expect the target's
+        classes to have the sizes that the source's have.
+
+        Args:
+            labels: of the source, from 0.
+        """
+        counts = np.bincount(np.asarray(labels, np.int64), minlength=len(self.mean_shares))
+        known: Array = counts / counts.sum()
+        return (1.0 - self.agreement) * known + self.agreement * self.mean_shares
+
     @property
     def imbalance(self) -> float:
         """W = a/2 sum_c |mean share - 1/C|, in [0, 1): how far the target is from balanced, as far

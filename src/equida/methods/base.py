@@ -49,6 +49,9 @@ class TaskRows:
     target: Tensor
     """(samples, width), in the order that `Output.samples` counts in."""
     seed: int
+    expected_shares: Callable[[], Tensor] | None = None
+    """Returns the class shares that the run expects of the target, which it knows from these rows
+    and labels alone; None: whoever needs them has to estimate them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,6 +58,13 @@ class Clusters(Distilled, AimingMethod):
         )
         shares = None if self.shares is None else self.shares.cpu()
         found = cluster_labels(
-            rows.source, rows.labels, rows.target, self.classes, rows.seed, rule, shares
+            rows.source,
+            rows.labels,
+            rows.target,
+            self.classes,
+            rows.seed,
+            rule,
+            shares,
+            rows.expected_shares() if rows.expected_shares else None,
         )
         return {"labels": found}

@@ -4,6 +4,8 @@ The file `prepared.safetensors` of a run holds it, so that a resumed run goes on
 everybody can look at it.
 """
 
+import dataclasses
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,11 +15,13 @@ from torch import Tensor
 from equida.clustering import cluster_labels
 from equida.data import ArrayDomain, Domain, Task
 from equida.errors import InputError
+from equida.evaluation.shares import estimate_shares
 from equida.methods.base import TaskRows
 from equida.training.build import Built
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import AnyFabric, on_rank_zero
+from equida.training.target_check import source_view, spaced
 
 FILE = "prepared.safetensors"
 
@@ -67,13 +71,36 @@ def task_rows(built: Built, task: Task) -> TaskRows:
     assert built.source is not None, "there is no source in source-free adaptation"
     labels = torch.from_numpy(np.asarray(built.source.labels))
     source, target = _rows(built.source, built), _rows(task.target, built)
-    return TaskRows(source, labels, target, built.config.seed)
+    rows = TaskRows(source, labels, target, built.config.seed)
+    # What is held out of the source is not looked at.
+    known = dataclasses.replace(task, source=built.source)
+    return dataclasses.replace(rows, expected_shares=partial(_expected_shares, known, rows))
+
+
+def _expected_shares(task: Task, rows: TaskRows) -> Tensor:
+    """By the look that every run on rows takes at its target; rows of images have none so far."""
+    view = source_view(task)
+    if view:
+        estimate = view.estimate
+    else:
+        few, others = spaced(len(rows.source)), spaced(len(rows.target))
+        estimate = estimate_shares(
+            rows.source[few].numpy(),
+            rows.labels[few].numpy(),
+            rows.target[others].numpy(),
+            len(task.classes),
+        )
+    return torch.from_numpy(estimate.expected_shares(rows.labels.numpy()))
 
 
 def cluster_labels_of(rows: TaskRows) -> Tensor:
     """The class of each target sample by clusters of the rows, (samples,)."""
     classes = int(rows.labels.max()) + 1
-    return cluster_labels(rows.source, rows.labels, rows.target, classes, rows.seed).argmax(1)
+    expected = rows.expected_shares() if rows.expected_shares else None
+    found = cluster_labels(
+        rows.source, rows.labels, rows.target, classes, rows.seed, expected=expected
+    )
+    return found.argmax(1)
 
 
 def _rows(domain: Domain, built: Built) -> Tensor:
