@@ -241,6 +241,14 @@ def test_rows_of_any_dtype_and_with_a_gradient_are_taken(shifted: Shifted) -> No
     assert bool(cluster_labels(*rows, CLASSES, 0, rule).isfinite().all())
 
 
+def test_one_class_is_the_class_of_every_row() -> None:
+    """It ended in a division by the logarithm of 1."""
+    found = cluster_labels(
+        torch.randn(4, 3), torch.zeros(4, dtype=torch.long), torch.randn(5, 3), 1
+    )
+    assert found.tolist() == [[1.0]] * 5
+
+
 def test_a_class_without_source_rows_does_not_move_the_middle() -> None:
     source, target = torch.randn(6, 3).double(), torch.randn(4, 3).double()
     labels = torch.tensor([0, 0, 0, 2, 2, 2])
