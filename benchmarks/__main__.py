@@ -13,6 +13,7 @@ from rich.console import Console
 
 import benchmarks
 from benchmarks.bars import FOUND, summary
+from equida.errors import InputError
 
 SUPPORT = {
     "__main__", "bare", "bars", "peer_head", "peer_loops", "peer_pytorch_adapt", "peer_skada",
@@ -23,7 +24,11 @@ SUPPORT = {
 def main(names: list[str]) -> int:
     known = sorted({module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - SUPPORT)
     if names and names[0] in known and names[1:] and names[1] not in known:
-        importlib.import_module(f"benchmarks.{names[0]}").run(*names[1:])
+        try:
+            importlib.import_module(f"benchmarks.{names[0]}").run(*names[1:])
+        except InputError as error:
+            print(error)
+            return 2
         return 0
     unknown = set(names) - set(known)
     if unknown:

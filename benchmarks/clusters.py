@@ -16,7 +16,7 @@ from rich.table import Table
 
 from benchmarks.rows import LabelledRows, add_arguments, measured
 from equida.clustering import cluster_labels
-from equida.evaluation.shares import estimate_shares, source_predictions
+from equida.evaluation.shares import shares_from_predictions, source_predictions
 
 PROTOCOLS = "natural,long-tail:10,classes:4"
 COLUMNS = ("source only", "source's shares", "expected shares", "true shares")
@@ -43,7 +43,8 @@ def run(*arguments: str) -> None:
 def accuracies(rows: LabelledRows) -> tuple[float, ...]:
     """How many labels are right, in percent, for each column."""
     probs = source_predictions(rows.source, rows.labels, rows.target, rows.classes)
-    estimate = estimate_shares(rows.source, rows.labels, rows.target, rows.classes)
+    centre = rows.source.mean(0, dtype=np.float64)
+    estimate = shares_from_predictions(rows.target - centre, probs)
     same = np.bincount(rows.labels, minlength=rows.classes) / len(rows.labels)
     expected = estimate.expected_shares(rows.labels)
     x, y, others = map(torch.from_numpy, (rows.source, rows.labels, rows.target))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from equida.data import ArrayDomain, benchmark, load_task
 from equida.data.shares import subsampled
+from equida.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser, protocols: str) -> None:
 def measured(given: argparse.Namespace, protocol: str, measure: Measure) -> NDArray[np.float64]:
     """What `measure` returns of the rows of each task and draw, (rows, figures)."""
     if given.draws > 1 and not given.classes:
-        raise SystemExit("--draws is given without --classes; say how many classes a draw has")
+        raise InputError("--draws is given without --classes; say how many classes a draw has")
     tasks = given.tasks.split(",") if given.tasks else benchmark(given.benchmark).tasks
     works = (
         delayed(_measured)(measure, given, task, protocol, draw)

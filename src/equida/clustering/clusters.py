@@ -102,7 +102,7 @@ def cluster_labels(
     bias = None if shares is None else (shares.float() * classes).clamp_min(SMALLEST_SHARE).log()
     width = min(rule.components, rule.components_per_class * classes)
     find_middles = partial(class_middles, labels=labels, shares=expected)
-    joint = joint_rows(source, target, width, root=True, middles=find_middles)
+    joint = joint_rows(source, target, width, root=True, find_middles=find_middles)
     middles = find_middles(*joint)
     if rule.weighted is not None:
         return _labels(*joint, middles, labels, classes, seed, rule, bias)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-Middles = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+FindMiddles = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes the rows of source and target, and returns a point for each."""
 
 
@@ -17,12 +17,13 @@ def joint_rows(
     width: int,
     *,
     root: bool = False,
-    middles: Middles | None = None,
+    find_middles: FindMiddles | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Both domains as unit rows on their joint principal components.
 
-    Rows are made unit, lose their joint mean or the point that `middles` has for their domain, are
-    projected on the `width` components in which they are then longest, and are made unit again.
+    Rows are made unit, lose their joint mean (or the point that `find_middles` has for their
+    domain), are projected on the `width` components in which they are then longest, and are made
+    unit again.
 
     Args:
         source: (samples, features).
@@ -30,16 +31,16 @@ def joint_rows(
         width: components to keep; at most as many as there are features.
         root: take the square root of each value first, where none is negative: features that end in
             a ReLU have few large values, and their roots are nearer to clusters of round shape.
-        middles: finds the point that the unit rows of each domain lose, so that no component is
-            spent on the shift between the domains; None: all lose their joint mean.
+        find_middles: finds the point that the unit rows of each domain lose, so that no component
+            is spent on the shift between the domains; None: all lose their joint mean.
     """
     domains = [rows.float() for rows in (source, target)]
     if root and all(bool((rows >= 0).all()) for rows in domains):
         domains = [rows.sqrt() for rows in domains]
     domains = [normalize(rows, dim=1) for rows in domains]
-    if middles is not None:
-        points = middles(*domains)
-        rows = torch.cat([each - point for each, point in zip(domains, points, strict=True)])
+    if find_middles is not None:
+        middles = find_middles(*domains)
+        rows = torch.cat([each - middle for each, middle in zip(domains, middles, strict=True)])
     else:
         rows = torch.cat(domains)
         rows = rows - rows.mean(0)

@@ -78,7 +78,7 @@ def task_rows(built: Built, task: Task) -> TaskRows:
 
 
 def _expected_shares(task: Task, rows: TaskRows) -> Tensor:
-    """By the look that every run on rows takes at its target; rows of images have none so far."""
+    """By the look that every run on features takes at its target; for rows of pixels it is made."""
     view = source_view(task)
     if view:
         estimate = view.estimate
