@@ -44,7 +44,9 @@ def test_in_the_loop_of_another_package(name: str) -> None:
     found = re.findall(r"^trade-off \S+: (\S+) .*%$", done.out, re.MULTILINE)
     without, with_nsm = map(float, found)
     assert with_nsm - without > gain
-    assert "equida" not in done.err
+    # The clone may be called equida, too, and others warn with the path of their own files.
+    own = [line for line in done.err.splitlines() if "site-packages" not in line]
+    assert not [line for line in own if "equida" in line]
 
 
 def test_the_front_door() -> None:
