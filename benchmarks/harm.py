@@ -38,6 +38,14 @@ class Counts:
             self.unharmed += 1
             self.warned += warned
 
+    @property
+    def runs(self) -> int:
+        return self.harmed + self.unharmed
+
+    def cells(self) -> list[str]:
+        """As a row of the table, after its title."""
+        return [str(n) for n in (self.harmed, self.found, self.unharmed, self.warned)]
+
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(
             self.harmed + other.harmed,
@@ -66,32 +74,34 @@ def count(entries: Iterable[Entry]) -> Counts:
     return counts
 
 
+def counts_table(title: str) -> Table:
+    """A table without rows, for the cells of `Counts`."""
+    table = Table(title=title)
+    heads = ("runs", "harmed", "of these found", "not harmed", "of these warned of wrongly")
+    for number, head in enumerate(heads):
+        table.add_column(head, justify="right" if number else "left")
+    return table
+
+
 def run(*folders: str) -> None:
     """Print the counts of each data set and backbone, and of all together."""
     if not folders:
         print("needs folders of runs: python -m benchmarks harm RUNS [RUNS ...]")
         return
-    table = Table(title="The harm check over runs whose target labels are known")
-    heads = ("runs", "harmed", "of these found", "not harmed", "of these warned of wrongly")
-    for number, head in enumerate(heads):
-        table.add_column(head, justify="right" if number else "left")
+    table = counts_table("The harm check over runs whose target labels are known")
     total = Counts()
     for folder in folders:
         for group in group_runs(read_runs(Path(folder))):
             found = count(group.entries)
             total += found
-            table.add_row(_title(group, found), *_cells(found))
-    table.add_row(f"all ({total.harmed + total.unharmed})", *_cells(total))
+            table.add_row(_title(group, found), *found.cells())
+    table.add_row(f"all ({total.runs})", *total.cells())
     Console(width=140).print(table)
 
 
 def _title(group: RunGroup, counts: Counts) -> str:
     network = next(network_title(entry.run.config) for entry in group.entries if entry.run)
-    return f"{group.title}, {network} ({counts.harmed + counts.unharmed})"
-
-
-def _cells(counts: Counts) -> list[str]:
-    return [str(n) for n in (counts.harmed, counts.found, counts.unharmed, counts.warned)]
+    return f"{group.title}, {network} ({counts.runs})"
 
 
 if __name__ == "__main__":

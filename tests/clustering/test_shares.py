@@ -31,7 +31,7 @@ def counted(
 def test_trust_by_hand() -> None:
     """q1 = (.5, .3, .2) and q3 = (.6, .2, .2) have the mean (.55, .25, .2); q2 does not count."""
     q1, q3 = np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.2, 0.2])
-    found = ShareEstimate(q1, np.array([0.1, 0.1, 0.8]), q3)
+    found = ShareEstimate(q1, np.array([0.1, 0.1, 0.8]), q1, q3)
     distance = (0.55 - 1 / 3) ** 2 + (0.25 - 1 / 3) ** 2 + (0.2 - 1 / 3) ** 2
     trust = 1 - (0.1**2 + 0.1**2) / (2 * distance)
     assert found.trust == pytest.approx(trust)
@@ -42,11 +42,11 @@ def test_trust_by_hand() -> None:
 
 def test_estimates_that_disagree_leave_equal_shares() -> None:
     q1, q2, q3 = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
-    assert ShareEstimate(q1, q2, q3).trust == 0.0
-    assert ShareEstimate(q1, q2, q3).shares == pytest.approx([1 / 3] * 3)
-    assert ShareEstimate(q1, q2, q1).trust == 0.99, "never completely"
+    assert ShareEstimate(q1, q2, q2, q3).trust == 0.0
+    assert ShareEstimate(q1, q2, q2, q3).shares == pytest.approx([1 / 3] * 3)
+    assert ShareEstimate(q1, q2, q2, q1).trust == 0.99, "never completely"
     even = np.full(3, 1 / 3)
-    assert ShareEstimate(even, even, even).shares == pytest.approx(even)
+    assert ShareEstimate(even, even, even, even).shares == pytest.approx(even)
 
 
 def test_cluster_labels_are_not_asked_where_the_first_two_agree() -> None:
@@ -95,7 +95,8 @@ def test_where_source_and_target_have_other_sizes_cluster_labels_say_which() -> 
 def test_a_class_without_a_source_row_is_absent() -> None:
     source, labels = blobs([20, 0, 20], 4)
     target, _ = blobs([10, 5, 20], 5)
-    apart = ShareEstimate(*np.array([[0.7, 0, 0.3, 0], [0.3, 0, 0.7, 0]]))
+    q1, q2 = np.array([[0.7, 0, 0.3, 0], [0.3, 0, 0.7, 0]])
+    apart = ShareEstimate(q1, q2, q1)
     found = estimate_aim(source, labels, target, estimate=apart)
     assert found.label_shares is not None
     assert found.label_shares[[1, 3]].tolist() == [0.0, 0.0]

@@ -7,10 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from equida.clustering.clusters import cluster_labels
-from equida.evaluation.shares import Array, ShareEstimate, estimate_shares
-
-ENOUGH = 0.5
-"""Where the first two estimates agree on more than this, cluster labels are not asked."""
+from equida.evaluation.shares import ENOUGH, Array, ShareEstimate, estimate_shares
 
 
 def estimate_aim(

@@ -28,6 +28,11 @@ ROUNDS = 15
 MOST_AGREEMENT = 0.99
 IMPOSSIBLE = -1e4
 """The logit of a class that a fold has no sample of."""
+VOTE_SHARPNESS = 10.0
+"""Factor of the cosine to a cluster's mean beside the classifier's log-probability, as that of the
+distances in cluster labels."""
+ENOUGH = 0.5
+"""Where q1 and q2 agree on more than this, a third estimate is not needed."""
 TOLERANCE = 1e-4
 """The largest derivative at which a minimum is found; shares then differ by about 1e-4."""
 
@@ -40,6 +45,8 @@ class ShareEstimate:
     """q1: the sizes of the clusters."""
     predicted_shares: Array
     """q2: the mean of the calibrated probabilities."""
+    voted_shares: Array
+    """v: the sizes of the classes that clusters and probabilities vote for together."""
     label_shares: Array | None = None
     """q3: the shares of cluster labels, where they were made."""
 
@@ -58,17 +65,21 @@ class ShareEstimate:
     def trust(self) -> float:
         """How far `shares` are on the way from uniform ones to what is estimated.
 
-        Without q3 it is the agreement; with it t = 1 - |q1 - q3|^2 / (2 |(q1 + q3)/2 - 1/C|^2),
-        kept in [0, 0.99]. The 2 was chosen on targets whose shares are known.
+        t = 1 - |q1 - q|^2 / (2 |(q1 + q)/2 - 1/C|^2), kept in [0, 0.99], where q is q3 or, without
+        it, q2. So much of the mean of two estimates is signal, not mistakes, if their mistakes are
+        equally large and have a correlation of 1/3. Without q3, the agreement itself is used where
+        it is a half or less: q1 and q2 start from one classifier, which may have been misled.
         """
-        if self.label_shares is None:
+        if self.label_shares is not None:
+            return _agreement(self.cluster_shares, self.label_shares, 2.0)
+        if self.agreement <= ENOUGH:
             return self.agreement
-        return _agreement(self.cluster_shares, self.label_shares, 2.0)
+        return _agreement(self.cluster_shares, self.predicted_shares, 2.0)
 
     @property
     def shares(self) -> Array:
-        """What to aim at: (1 - t)/C + t q3 or, without q3, (1 - a)/C + a (q1 + q2)/2."""
-        found = self.mean_shares if self.label_shares is None else self.label_shares
+        """What to aim at: (1 - t)/C + t q3 or, without q3, (1 - t)/C + t v."""
+        found = self.voted_shares if self.label_shares is None else self.label_shares
         return (1.0 - self.trust) / len(found) + self.trust * found
 
     def expected_shares(self, labels: ArrayLike) -> Array:
@@ -171,13 +182,18 @@ def shares_from_predictions(features: ArrayLike, probs: ArrayLike) -> ShareEstim
         probs: class probabilities of the same rows, (rows, classes).
     """
     predicted = np.asarray(probs, np.float64)
-    clusters = _clusters(np.asarray(features, np.float64), predicted)
-    counts = np.bincount(clusters, minlength=predicted.shape[1])
-    return ShareEstimate(counts / len(clusters), predicted.mean(0))
+    clusters, voted = _clusters(np.asarray(features, np.float64), predicted)
+    counted = (np.bincount(each, minlength=predicted.shape[1]) for each in (clusters, voted))
+    cluster_shares, voted_shares = (counts / len(clusters) for counts in counted)
+    return ShareEstimate(cluster_shares, predicted.mean(0), voted_shares)
 
 
-def _clusters(features: Array, probs: Array) -> Labels:
-    """The cluster of each row: means by probabilities, then rounds of assignment by cosine."""
+def _clusters(features: Array, probs: Array) -> tuple[Labels, Labels]:
+    """The cluster of each row, and the class of the largest log p + 10 cos.
+
+    Clusters start from means by probabilities, which rounds of assignment by cosine refine; cos is
+    the cosine to the mean of the cluster.
+    """
     means = probs.T @ features
     absent = probs.sum(0) == 0.0
     directions = _normalised(features)
@@ -189,8 +205,10 @@ def _clusters(features: Array, probs: Array) -> Labels:
         sums = members.T @ features
         # An empty class keeps its mean; only the direction of a mean counts.
         means = np.where(members.any(0)[:, None], sums, means)
-    clusters: Labels = nearest
-    return clusters
+    votes = VOTE_SHARPNESS * (directions @ _normalised(means).T)
+    votes += np.log(np.maximum(probs, np.finfo(np.float64).tiny))
+    votes[:, absent] = -np.inf
+    return nearest, votes.argmax(1)
 
 
 def _normalised(rows: Array) -> Array:
