@@ -15,7 +15,7 @@ from torch import nn
 
 from equida.data import Domain, array_domain, benchmark
 from equida.data.feature_cache import Dtype, Engine
-from equida.data.task import ClassRule
+from equida.data.task import ClassRule, check_columns
 from equida.errors import InputError
 from equida.experiments.auto import choose_plan, first_request
 from equida.experiments.compare import METHODS, CompareRequest, run_compare
@@ -48,8 +48,8 @@ __all__ = ["adapt", "bench", "compare", "extract_features", "load_run", "tune"]
 
 LOG = logging.getLogger("equida")
 
-DataLike: TypeAlias = str | Path | Domain | ArrayLike | tuple[ArrayLike, ArrayLike]
-"""A path, a benchmark's domain by name, a domain, an array X, or a pair (X, y)."""
+DataLike: TypeAlias = str | Path | Domain | Features | ArrayLike | tuple[ArrayLike, ArrayLike]
+"""A path, a benchmark's domain by name, a domain, features, an array X, or a pair (X, y)."""
 
 
 def adapt(
@@ -479,6 +479,7 @@ def compare(
     ['Source only', 'NSM']
     """
     pair = _domain(source, "source"), _domain(target, "target")
+    _check_columns(*pair)
     first, second = (given if isinstance(given, str) else given.name for given in pair)
     request = CompareRequest(
         *pair,
@@ -614,6 +615,7 @@ def tune(
         threads=threads,
         cluster=cluster,
     )
+    _check_columns(request.run.source, request.run.target)
     return do_tune(request, _remarks(progress))
 
 
@@ -638,10 +640,18 @@ def do_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
     return done
 
 
+def _check_columns(source: object, target: object) -> None:
+    """Compare the columns of data frames before they are stored, where columns have no names."""
+    columns, expected = (getattr(each, "columns", ()) for each in (target, source))
+    check_columns(columns, expected, "target")
+
+
 def _domain(given: DataLike, role: str) -> str | Domain:
     """A path or name as text, and data in memory as a domain."""
     if isinstance(given, str | Path):
         return os.fspath(given)
+    if isinstance(given, Features):
+        return given.domain()
     if isinstance(given, Domain):
         return given
     if given is None:
@@ -652,18 +662,15 @@ def _domain(given: DataLike, role: str) -> str | Domain:
     if labels is None and role == "source":
         raise InputError("source has no labels; expected a pair (X, y), a path or a domain")
     if labels is None:
-        return array_domain(_array(values), name=role)
-    known = np.asarray(_array(labels))
+        return array_domain(values, name=role)
+    known = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    if known.dtype == object and all(type(label) is int for label in known.flat):
+        known = known.astype(np.int64)  # sorted by number, as other whole numbers are
     if known.ndim != 1 or known.dtype.kind not in "iu" or known.min(initial=0) < 0:
-        return array_domain(_array(values), known, name=role)
+        return array_domain(values, known, name=role)
     # Numbers are names here: labels 1, 2 and 5 are three classes, not six.
     names, indices = np.unique(known, return_inverse=True)
-    return array_domain(_array(values), indices, classes=list(map(str, names)), name=role)
-
-
-def _array(values: Any) -> Any:
-    """What numpy or torch can work with; pandas is turned into numpy."""
-    return values.to_numpy() if hasattr(values, "to_numpy") else values
+    return array_domain(values, indices, classes=list(map(str, names)), name=role)
 
 
 def _text(path: Any) -> Any:

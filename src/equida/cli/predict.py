@@ -1,10 +1,11 @@
-"""`equida predict`: labels for images, from a finished run."""
+"""`equida predict`: labels for images or rows of features, from a finished run."""
 
 import contextlib
 import csv
 import io
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -15,11 +16,12 @@ from equida.errors import printable
 
 @dataclass
 class Arguments:
-    """Label images with the classifier of a finished run.
+    """Label images, or rows of a feature file, with the classifier of a finished run.
 
     equida predict RUN photos/ more.jpg > labels.csv
+    equida predict RUN features.npz:webcam > labels.csv
 
-    The table has one line for each image: its path, label and confidence, and the two next likely
+    The table has one line for each sample: its path, label and confidence, and the two next likely
     labels. Confidences are calibrated on held-out source samples where the run has done that; on a
     target unlike the source they are optimistic. Files that cannot be read are named on standard
     error and left out.
@@ -28,7 +30,8 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a finished run."""
     images: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="IMAGES")]
-    """Images and folders of images; folders are searched through."""
+    """Images and folders of images, which are searched through; or feature files like the one that
+    the run was trained on (FILE:DOMAIN picks one of several domains)."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """File to write instead of standard output."""
     batch_size: int = 32
@@ -41,24 +44,35 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Write the labels; 1 if not a single image could be read."""
+    """Write the labels; 1 if not a single sample could be read."""
     from equida.progress import Bar, display_mode, say
-    from equida.training.predictor import files_to_label, joined, restore
+    from equida.training.predictor import files_to_label, joined, restore, rows_given
     from equida.training.processes import make_fabric
 
-    files = files_to_label(arguments.images)
+    tables = [rows_given(path) for path in arguments.images]
+    images = [path for path, rows in zip(arguments.images, tables, strict=True) if rows is None]
+    files = files_to_label(images) if images or not tables else iter(())
     predictor = restore(arguments.run, trust=arguments.trust, say=say)
+    if images:
+        predictor.check_takes_images()
     predictor.module.to(make_fabric(arguments.accelerator).device)
+    size = arguments.batch_size
+    batches = chain(
+        *(predictor.predict_rows(rows, size) for rows in tables if rows is not None),
+        predictor.predict_batches(files, size),
+    )
     readable = unreadable = 0
+    what = "samples" if len(images) < len(tables) else "images"
     # A table in a terminal is for the eye: no bar beside it, and nothing that a terminal obeys.
     on_terminal = arguments.out is None and sys.stdout.isatty()
     with (
         _output(arguments.out) as stream,
-        Bar(display_mode(False if on_terminal else None), "predict", unit="images") as bar,
+        Bar(display_mode(False if on_terminal else None), "predict", unit=what) as bar,
     ):
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(joined([], predictor.classes).columns)
-        for batch in predictor.predict_batches(files, arguments.batch_size):
+        for batch in batches:
+            if len(batch) and not readable:  # no head for a table without rows: it looks complete
+                writer.writerow(joined([], predictor.classes).columns)
             rows = batch.rows()
             writer.writerows([[*map(printable, row)] for row in rows] if on_terminal else rows)
             stream.flush()
@@ -66,7 +80,7 @@ def run(arguments: Arguments) -> int:
             for path, reason in batch.unreadable:
                 bar.say(f"left out: {path}: {reason}")
             bar.advance(len(batch) + len(batch.unreadable))
-    print(f"{readable:,} images labelled, {unreadable:,} unreadable", file=sys.stderr)
+    print(f"{readable:,} {what} labelled, {unreadable:,} unreadable", file=sys.stderr)
     if not readable and not unreadable:
         from equida.data.images import EXTENSIONS
 

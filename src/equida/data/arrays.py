@@ -23,7 +23,9 @@ def array_domain(
     """A domain of data in memory: rows of features or of a table, or small images as arrays.
 
     Args:
-        values: (rows, features), (rows, views, features) or (rows, channels, height, width).
+        values: (rows, features), (rows, views, features) or (rows, channels, height, width); of a
+            data frame, the names of its columns are kept, and domains whose columns differ are
+            refused.
         labels: one for each row: class names, or indices into `classes`; None for unlabelled data.
         classes: class names; by default the names found in `labels`, sorted, or "0", "1", ...
         name: the domain's name in tables and messages.
@@ -36,12 +38,13 @@ def array_domain(
     >>> array_domain(np.zeros((3, 5)), name="desk").labels is None
     True
     """
-    rows = values.detach() if isinstance(values, Tensor) else _as_array(values, "values", name)
+    rows = values.detach() if isinstance(values, Tensor) else _numbers(values, name)
     check_values(rows, name)
     if len(rows) == 0:
         raise InputError(f"{name}: values have no rows; expected at least one")
     known, names = labels_and_classes(labels, len(rows), classes, name)
-    return ArrayDomain(rows, name=name, classes=names, labels=known)
+    columns = _column_names(values)
+    return ArrayDomain(rows, name=name, classes=names, labels=known, columns=columns)
 
 
 def labels_and_classes(
@@ -66,6 +69,8 @@ def labels_and_classes(
         raise InputError(
             f"{name}: labels have shape {found.shape}; expected one for each of {count} rows"
         )
+    if found.dtype.kind == "b" and not names:
+        found = found.astype(str)  # as truth values among objects are read
     if found.dtype.kind in "UO":
         for row, label in enumerate(found.tolist()):
             if not isinstance(label, str | int):
@@ -97,6 +102,27 @@ def _from_names(
     names = classes or tuple(found)
     index = dict(zip(found, match_classes(found, names, name), strict=True))
     return np.array([index[label] for label in labels], np.int64), names
+
+
+def _numbers(values: Any, name: str) -> NDArray[Any]:
+    """The values as an array; a data frame's columns may hold different kinds of numbers."""
+    if hasattr(values, "nnz") and hasattr(values, "toarray"):
+        raise InputError(f"{name}: values are a sparse matrix; make them dense with .toarray()")
+    dtypes: Any = getattr(values, "dtypes", None)
+    if not hasattr(dtypes, "items") or not hasattr(values, "to_numpy"):
+        return _as_array(values, "values", name)
+    for column, dtype in dtypes.items():
+        if getattr(dtype, "kind", "O") not in "fiub":
+            raise InputError(f"{name}: column {column!r} holds {dtype}; expected real numbers")
+    found = np.asarray(values.to_numpy())
+    # Columns of several kinds, or of pandas' own, become objects unless a type is asked for.
+    return found if found.dtype.kind != "O" else values.to_numpy(dtype=float, na_value=np.nan)
+
+
+def _column_names(values: Any) -> tuple[str, ...]:
+    """The names of a data frame's columns, where they are text; else none."""
+    names = tuple(getattr(values, "columns", ())) if hasattr(values, "to_numpy") else ()
+    return names if all(isinstance(column, str) for column in names) else ()
 
 
 def _as_array(values: ArrayLike, what: str, name: str) -> NDArray[Any]:

@@ -164,6 +164,7 @@ class ArrayDomain(Domain):
         values: (rows, features), or (rows, views, features), where the first view of each sample
             is the plain one, or (rows, channels, height, width); numpy, torch or memory-mapped.
         paths: the file that each row was computed from, where that is known.
+        columns: the names of the features, where they have names.
 
     >>> domain = ArrayDomain(np.eye(3, dtype=np.float16), name="toy")
     >>> domain[1], domain.select([2]).identity(0)
@@ -178,9 +179,11 @@ class ArrayDomain(Domain):
         classes: Sequence[str] = (),
         labels: ArrayLike | None = None,
         paths: Sequence[str] | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         super().__init__(name, classes, labels)
         check_values(values, self.name)
+        self.columns = tuple(columns)
         self.values: Values = values
         self.paths = paths if paths is None or isinstance(paths, PathTable) else PathTable(paths)
         self._numbers: NDArray[np.int64] | None = None

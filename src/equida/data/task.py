@@ -104,6 +104,7 @@ def make_task(
                 f" {domain.named_as('target')} {_sample_shape(domain)}; expected samples of one"
                 " kind and size"
             )
+        check_columns(_columns(domain), _columns(source), domain.named_as("target"))
     classes = _task_classes(source, targets, class_rule)
     kept = [of_classes(domain, classes) for domain in (source, *targets)]
     return Task(
@@ -115,6 +116,44 @@ def make_task(
         None if test is None else kept[2],
         _left_out((source, *targets), kept, classes, class_rule),
     )
+
+
+def check_columns(columns: Sequence[str], expected: Sequence[str], origin: str) -> None:
+    """Refuse features with other names, or in another order, than those expected.
+
+    Args:
+        columns: the names of the features; without names there is nothing to compare.
+        expected: the same of what they must be like.
+        origin: whose features they are, for the error message.
+
+    >>> check_columns(["height", "width"], ["height", "width"], "target")
+    """
+    if not columns or not expected or list(columns) == list(expected):
+        return
+    if sorted(columns) == sorted(expected):
+        raise InputError(
+            f"{origin} has the columns {_listed(columns)}; expected the same in the order"
+            f" {_listed(expected)}"
+        )
+    missing = [name for name in expected if name not in columns]
+    others = [name for name in columns if name not in expected]
+    raise InputError(
+        f"{origin} has other columns than expected: "
+        + "; ".join(
+            f"{what} {_listed(names)}"
+            for what, names in (("it lacks", missing), ("it has besides", others))
+            if names
+        )
+    )
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    some = ", ".join(map(repr, names[:most]))
+    return some if len(names) <= most else f"{some}, ..."
+
+
+def _columns(domain: Domain) -> tuple[str, ...]:
+    return domain.columns if isinstance(domain, ArrayDomain) else ()
 
 
 def _task_classes(source: Domain, targets: Sequence[Domain], rule: ClassRule) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import dataclasses
 import html
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from torch import Tensor, nn
 
-    from equida.data import ArrayDomain, Domain
+    from equida.data import Domain
     from equida.training.predictor import Predictions
     from equida.training.rerun import Repetition
 
@@ -205,11 +205,18 @@ class Run:
             accelerator: "cpu", "gpu" or "auto".
             progress: None shows it in a terminal or notebook; True and False force it.
         """
-        from equida.training.predictor import files_to_label, joined, restore
+        from equida.training.predictor import (
+            files_to_label,
+            joined,
+            paths_given,
+            restore,
+            rows_given,
+        )
         from equida.training.processes import make_fabric
 
-        rows = _rows(images)
-        files = files_to_label(_paths(images)) if rows is None else iter(())
+        images = list(images) if isinstance(images, Iterator) else images
+        rows = rows_given(images)
+        files = files_to_label(paths_given(images)) if rows is None else iter(())
         predictor = restore(self.path, trust=self.trust)
         predictor.module.to(make_fabric(accelerator).device)
         if rows is None:
@@ -389,34 +396,3 @@ def _run(folder: RunFolder) -> Run:
     failed = folder.read_json("failed.json")
     conform(failed, Mapping[str, str] | None, f"{folder.path / 'failed.json'}")
     return Run(folder.path, config, result, failed.get("reason", "?") if failed else None)
-
-
-def _rows(given: Any) -> "ArrayDomain | None":
-    """The rows that were given, or None for files and folders of images."""
-    from equida.data import ArrayDomain, Domain, array_domain
-    from equida.data.feature_file import SUFFIXES
-    from equida.data.open import open_path, split_path
-
-    if isinstance(given, str | Path):
-        if split_path(str(given))[0].suffix not in SUFFIXES:
-            return None
-        given = open_path(str(given))
-    if isinstance(given, ArrayDomain):
-        return given
-    if isinstance(given, Domain) or _is_sequence_of_paths(given):
-        return None
-    return array_domain(given, name="rows")
-
-
-def _paths(given: Any) -> list[Path]:
-    from equida.data import ImageDomain
-
-    if isinstance(given, str | Path):
-        return [Path(given)]
-    if isinstance(given, ImageDomain):
-        return [given.path(index) for index in range(len(given))]
-    return [Path(path) for path in given]
-
-
-def _is_sequence_of_paths(given: Any) -> bool:
-    return isinstance(given, list | tuple) and all(isinstance(each, str | Path) for each in given)

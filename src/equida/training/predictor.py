@@ -15,13 +15,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from equida.data import ArrayDomain, UnreadableImage, read_image
+from equida.data import (
+    ArrayDomain,
+    Domain,
+    ImageDomain,
+    UnreadableImage,
+    array_domain,
+    read_image,
+)
+from equida.data.checks import check_finite
+from equida.data.feature_file import SUFFIXES
+from equida.data.open import open_path, split_path
+from equida.data.task import check_columns
 from equida.data.transforms import Transform, evaluation_transform
 from equida.data.walk import find_images
 from equida.errors import InputError
 from equida.evaluation.calibration import with_temperature
 from equida.files import refuse_to_replace
 from equida.models.backbone import load_backbone
+from equida.models.extractor import Features
 from equida.training.build import make_objective
 from equida.training.config import RunConfig
 from equida.training.evaluate import log_probs_of
@@ -148,6 +160,8 @@ class Predictor:
     """Of one input; of each crop, where the transform gives several."""
     row_shape: tuple[int, ...]
     """Of one row of the features that the run was trained on; () where it was on image files."""
+    columns: tuple[str, ...] = ()
+    """The names of the features that the run was trained on, where they had names."""
     temperature: float = 1.0
     """What log-probabilities are divided by, so that confidences are right on the source."""
 
@@ -161,19 +175,24 @@ class Predictor:
             log_probs = log_probs_of(logits, inputs.to(device))
             return with_temperature(log_probs, self.temperature).exp().cpu()
 
-    def predict_files(self, files: Sequence[Path]) -> Predictions:
-        """The predictions for image files, as one batch; unreadable files are listed apart."""
+    def check_takes_images(self) -> Transform:
+        """How images are prepared; InputError where the run knows rows alone."""
         if self.transform is None:
             raise InputError(
                 "the run was trained on features of unknown origin, so it cannot label images; runs"
                 " on features that equida features has made can"
             )
+        return self.transform
+
+    def predict_files(self, files: Sequence[Path]) -> Predictions:
+        """The predictions for image files, as one batch; unreadable files are listed apart."""
+        transform = self.check_takes_images()
         inputs: list[Tensor] = []
         kept: list[str] = []
         unreadable: list[tuple[str, str]] = []
         for file in files:
             try:
-                inputs.append(self.transform(read_image(file)))
+                inputs.append(transform(read_image(file)))
                 kept.append(str(file))
             except UnreadableImage as error:
                 unreadable.append((str(file), error.reason))
@@ -197,6 +216,8 @@ class Predictor:
             raise InputError(
                 f"{rows.name}: rows have shape {given}; expected {expected}, as the run was trained"
             )
+        check_columns(rows.columns, self.columns, rows.name)
+        check_finite(rows)
         for start in range(0, len(rows), batch_size):
             indices = np.arange(start, min(start + batch_size, len(rows)))
             names = tuple(rows.identity(int(index)) for index in indices)
@@ -246,6 +267,40 @@ def open_table(file: Path) -> Iterator[IO[str]]:
 def _is_table(file: Path) -> bool:
     with file.open("rb") as stream:
         return stream.read(100).startswith(b"image,label,confidence")
+
+
+def rows_given(given: Any) -> ArrayDomain | None:
+    """The rows that were given to be labelled, or None for files and folders of images.
+
+    Args:
+        given: a path, paths, a domain, features, or an array.
+    """
+    if isinstance(given, str | Path):
+        if split_path(str(given))[0].suffix not in SUFFIXES:
+            return None
+        given = open_path(str(given))
+    if isinstance(given, Features):
+        given = given.domain()
+    if isinstance(given, ArrayDomain):
+        return given
+    if isinstance(given, Domain) or _are_paths(given):
+        return None
+    return array_domain(given, name="rows")
+
+
+def paths_given(given: Any) -> list[Path]:
+    """The files and folders of images that were given to be labelled."""
+    if isinstance(given, str | Path):
+        return [Path(given)]
+    if isinstance(given, ImageDomain):
+        return [given.path(index) for index in range(len(given))]
+    return [Path(path) for path in given]
+
+
+def _are_paths(given: Any) -> bool:
+    """Whether it is a list of paths, also as an array or as a column of a table."""
+    listed = isinstance(given, list | tuple) or (getattr(given, "ndim", 0) == 1)
+    return listed and all(isinstance(each, str | Path) for each in given)
 
 
 def files_to_label(given: Sequence[Path]) -> Iterator[Path]:
@@ -298,7 +353,11 @@ def restore(
     elif config.feature_origin is not None:
         extractor, transform, shape = _extractor(config)
     module = Classifier(extractor, objective).eval()
-    return Predictor(config, module, classes, transform, shape, rows or (), run.temperature())
+    result = run.read_result()
+    assert result is not None, "a finished run has a result"
+    columns = tuple(result.get("columns") or ())
+    temperature = run.temperature()
+    return Predictor(config, module, classes, transform, shape, rows or (), columns, temperature)
 
 
 def _extractor(config: RunConfig) -> tuple[nn.Module, Transform, tuple[int, ...]]:

@@ -313,6 +313,8 @@ class Recorder:
             "picks": picks(self.history, self.config.metric),
             "seconds": seconds,
         }
+        if isinstance(self.task.target, ArrayDomain) and self.task.target.columns:
+            result["columns"] = list(self.task.target.columns)
         if self.config.aims:
             result["aims"] = {name: asdict(aim) for name, aim in self.config.aims.items()}
         began = time.monotonic()

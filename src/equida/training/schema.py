@@ -86,6 +86,7 @@ class ResultRecord:
     picks: Mapping[str, Figures]
     seconds: float
     confusion: list[list[int]] | None = None
+    columns: list[str] | None = None
     benchmark: str | None = None
     shares: SharesRecord | None = None
     harm: HarmRecord | None = None
