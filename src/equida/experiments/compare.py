@@ -49,14 +49,11 @@ METHODS = "source_only,nsm,cwsm,bnm,cdan"
 
 @dataclass(frozen=True)
 class CompareRequest:
-    """What somebody asks for, in Python or on the command line; the flags have the same names."""
+    """What somebody asks for: the arguments of `equida.compare`, and flags of `equida compare`."""
 
     source: PathText | Domain
-    """A folder of class folders, an image list, a feature file (FILE:DOMAIN), or rows in memory."""
     target: PathText | Domain
-    """The same; labels found there are used for evaluation only."""
     out: Path
-    """Folder of the features, of the runs and of the table's files."""
     methods: str | Sequence[str | type[Method]] = METHODS
     seeds: str | int | Sequence[int] = 3
     backbone: str | None = None
@@ -64,7 +61,7 @@ class CompareRequest:
     recipe: str | None = None
     recipe_params: Mapping[str, Any] = field(default_factory=dict)
     prior: Any = None
-    """The class shares that methods with equity aim at; None: uniform ones."""
+    """None: uniform class shares."""
     select: str = "last"
     jobs: int = 0
     threads: int = 0

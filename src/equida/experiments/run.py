@@ -54,47 +54,34 @@ Sweeps = Mapping[str, Sequence[Any]] | Sequence[str]
 
 @dataclass(frozen=True)
 class BenchRequest:
-    """What somebody asks for, in Python or on the command line; the flags have the same names."""
+    """What somebody asks for: the arguments of `equida.bench`, and the flags of `equida bench`."""
 
     dataset: PathText | Benchmark
-    """A registered name, the path of a data set, or a data set itself."""
     out: Path
-    """Folder of the runs and of the table's files."""
     data: PathText | None = None
-    """Folder or feature file of the data set."""
     methods: str | Sequence[str | type[Method]] = "all"
     tasks: str | Sequence[str] = ""
-    """All tasks by default."""
     seeds: str | int | Sequence[int] = 3
-    """How many, or which ones."""
     backbone: str | None = None
     weights: PathText | None = None
-    """File with the backbone's weights."""
     features: bool = False
-    """Compute the backbone's features once and train on them."""
     recipe: str | None = None
     recipe_params: Mapping[str, Any] = field(default_factory=dict)
     sweep: Mapping[str, Any] | Sequence[str] = ()
     """As `Sweeps`."""
     prior: Any = None
-    """The class shares that methods with equity aim at; None: uniform ones."""
+    """None: uniform class shares."""
     select: str = "last"
     measures: bool = False
     jobs: int = 0
     cluster: str = ""
     skip_unreadable: bool = False
     source_shares: str = ""
-    """What the source's classes are cut down to (see `data.shares`)."""
     target_shares: str = ""
-    """The same for the target, by its labels."""
     lists: PathText | None = None
-    """Folder of the image lists of a data set that chooses its samples by lists."""
     classes: ClassRule = "shared"
-    """Which classes a task has where the domains' differ."""
     cache: bool = True
-    """Whether features are looked for, and kept, in the store that commands share."""
     threads: int = 0
-    """Threads of torch in each run; 0: as suits the data."""
 
     def __post_init__(self) -> None:
         check_request(self)

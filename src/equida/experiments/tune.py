@@ -50,25 +50,19 @@ UNTOUCHED = 1 / 3
 
 @dataclass(frozen=True)
 class TuneRequest:
-    """What somebody asks for, in Python or on the command line; the flags have the same names."""
+    """What somebody asks for: the arguments of `equida.tune`, and the flags of `equida tune`."""
 
     run: AdaptRequest
     """The data, the recipe and the seed. Its method is not looked at, and images are not trained
     on: their features are computed once."""
     out: Path | None = None
-    """Folder of the search; None: one below runs/."""
     task: str | None = None
     """The task of the benchmark that `run` names, in place of its source and target."""
     method: str | Sequence[str | type[Method]] = "nsm"
-    """One or several methods to search over."""
     trials: int = 50
-    """Settings to try in all, those of earlier calls included."""
     validator: str | None = None
-    """The label-free score that decides; None: the default one."""
     oracle: bool = False
-    """Let target accuracy decide, which uses target labels."""
     storage: str | None = None
-    """URL of the study's database; None: a file in `out`."""
     jobs: int = 0
     threads: int = 0
     cluster: str = ""

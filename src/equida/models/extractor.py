@@ -60,25 +60,17 @@ MOST_VIEWS = 1000
 
 @dataclass(frozen=True)
 class ExtractionOptions:
-    """How features are computed and stored, apart from the network."""
+    """How features are computed and stored, apart from the network: arguments of
+    `equida.extract_features`, and flags of `equida features`."""
 
     dtype: Dtype = "float32"
-    """How features are stored."""
     views: int = 0
-    """How many augmented views of each image are stored besides the centre crop."""
     seed: int = 0
-    """What the augmentations are derived from."""
     batch_size: int = 64
-    """How many images the network sees at once."""
     workers: int = decoding_threads()
-    """Threads that decode images while the network works."""
     reduced_decode: bool = False
-    """Decode large JPEGs at a smaller scale: faster, but not exactly the same features."""
     skip_unreadable: bool = False
-    """Leave unreadable images out and count them, instead of stopping."""
     engine: Engine = "auto"
-    """What runs the network: ONNX Runtime ("onnxruntime") or PyTorch ("torch"); "auto" is ONNX
-    Runtime where it is installed and there is no GPU."""
 
     def __post_init__(self) -> None:
         check_request(self)
@@ -94,18 +86,14 @@ class ExtractionOptions:
 
 @dataclass(frozen=True)
 class ExtractionRequest:
-    """Which features somebody asks for in Python, and where they go."""
+    """Which features somebody asks for in Python, and where they go: the other arguments of
+    `equida.extract_features`."""
 
     images: PathText | Domain
-    """A folder of images, an image list, a data set, or a domain."""
     data: PathText | None = None
-    """The folder of the data set."""
     domains: Sequence[str] = ()
-    """Only these of the data set; all of them by default."""
     weights: Path | None = None
-    """The backbone's weights."""
     out: Path | None = None
-    """The file to write; None: none that is kept."""
     devices: int = 1
     cluster: str = ""
 

@@ -29,34 +29,22 @@ ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True)
 class AdaptRequest:
-    """What somebody asks for, in Python or on the command line; the flags have the same names."""
+    """What somebody asks for: the arguments of `equida.adapt`, and the flags of `equida adapt`."""
 
     source: PathText | Domain | None
-    """A path (folder, image list, feature file, FILE:DOMAIN), a benchmark's domain, or a domain in
-    memory; None with `from_run`."""
     target: PathText | Domain | None
-    """The same for the target."""
     method: str = "nsm"
-    """A name, several with "+" between them, or `package.module:Class`."""
     dataset: PathText | None = None
-    """A benchmark, whose domains `source` and `target` name."""
     data: PathText | None = None
-    """The benchmark's folder, or a feature file of it."""
     backbone: str | None = None
     weights: PathText | None = None
-    """File with the backbone's weights."""
     features: bool | None = False
-    """Compute the backbone's features once and train on them; None: where the data are images."""
+    """None: where the data are images."""
     recipe: str | None = None
-    """Name of a recipe; chosen by the data by default."""
     method_params: Mapping[str, Any] = field(default_factory=dict)
-    """Hyper-parameters of the method that differ from its defaults."""
     recipe_params: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the recipe that differ from its values."""
     from_run: PathText | None = None
-    """A finished run that is adapted to the target without source data."""
     out: PathText | None = None
-    """Folder of the run; by default one below runs/."""
     seed: int = 0
     devices: int = 1
     num_nodes: int = 1
@@ -65,19 +53,11 @@ class AdaptRequest:
     ignore_target_labels: bool = False
     skip_unreadable: bool = False
     source_shares: str = ""
-    """What the source's classes are cut down to: "long-tail:30", "classes:15", or a file of
-    shares (see `data.shares`)."""
     target_shares: str = ""
-    """The same for the target, by its labels."""
     trust: bool = False
-    """Whether code may be run that the record of `from_run` names."""
     lists: PathText | None = None
-    """Folder of the image lists of a benchmark that chooses its samples by lists; by default they
-    are looked for in `data`."""
     classes: ClassRule = "shared"
-    """Which classes the task has where the domains' differ."""
     cache: bool = True
-    """Whether features are looked for, and kept, in the store that commands share."""
     purpose: str = ""
     """What the run's default folder is called by; "": the method."""
 
