@@ -3,7 +3,7 @@
 import dataclasses
 import html
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from equida.data import Domain
+    from equida.models.extractor import Features
     from equida.training.predictor import Predictions
     from equida.training.rerun import Repetition
 
@@ -190,7 +191,7 @@ class Run:
 
     def predict(
         self,
-        images: "str | Path | Sequence[str | Path] | Domain | ArrayLike",
+        images: "str | Path | Iterable[str | Path] | Domain | Features | ArrayLike",
         *,
         batch_size: int = 32,
         accelerator: str = "auto",
