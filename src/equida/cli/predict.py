@@ -46,9 +46,17 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Write the labels; 1 if not a single sample could be read."""
     from equida.progress import Bar, display_mode, say
-    from equida.training.predictor import files_to_label, joined, restore, rows_given
+    from equida.training.predictor import (
+        check_table_place,
+        files_to_label,
+        joined,
+        restore,
+        rows_given,
+    )
     from equida.training.processes import make_fabric
 
+    if arguments.out is not None:
+        check_table_place(arguments.out)
     tables = [rows_given(path) for path in arguments.images]
     images = [path for path, rows in zip(arguments.images, tables, strict=True) if rows is None]
     files = files_to_label(images) if images or not tables else iter(())

@@ -256,12 +256,17 @@ def joined(parts: Sequence[Predictions], classes: tuple[str, ...]) -> Prediction
 @contextmanager
 def open_table(file: Path) -> Iterator[IO[str]]:
     """The file, opened for a table; names of images may hold bytes that are not text."""
-    refuse_to_replace([file], lambda: _is_table(file))
+    check_table_place(file)
     try:
         with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream:
             yield stream
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}; choose another --out") from error
+
+
+def check_table_place(file: Path) -> None:
+    """Raise InputError where a file is there that is no table of labels."""
+    refuse_to_replace([file], lambda: _is_table(file))
 
 
 def _is_table(file: Path) -> bool:
