@@ -164,9 +164,12 @@ def test_plain_folders_lists_and_feature_files(
     assert code == 1
     assert "pen/9.png: no such file" in said
     np.savez(toy / "f.npz", a_x=np.full((2, 3), np.nan), a_y=np.array([0, 1]))
-    code, said = _doctor(capsys, "--data", toy / "f.npz", "--deep")
-    assert code == 1
-    assert "a: row 1: holds values that are not finite" in said
+    for extra in ([], ["--deep"]):
+        code, said = _doctor(capsys, "--data", toy / "f.npz", *extra)
+        assert code == 1
+        assert "a: row 1: holds values that are not finite" in said
+        assert "Replace or delete the unreadable rows" in said
+        assert "--deep" not in said
 
 
 def test_class_folders_without_images_are_noted(

@@ -74,10 +74,19 @@ def test_rows_with_values_that_are_not_finite() -> None:
     values = np.zeros((600, 2))
     values[[3, 590]] = np.nan, np.inf
     domain = array_domain(values, name="x")
-    assert check_readable(domain) == []
-    bad = check_readable(domain, deep=True)
+    bad = check_readable(domain)
+    assert check_readable(domain, deep=True) == bad
     assert [row for row, _ in bad] == ["row 3", "row 590"]
     assert len(drop_unreadable(domain, bad)) == 598
+
+
+def test_every_view_of_a_row_is_looked_at() -> None:
+    values = np.zeros((4, 3, 2))
+    values[1, 2, 0], values[2, 1, 1] = np.nan, 1e300
+    assert check_readable(array_domain(values, name="x")) == [
+        ("row 1", "holds values that are not finite"),
+        ("row 2", "holds values that are too large for float32"),
+    ]
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (4, 1, 6), (4, 3, 6), (4, 1, 2, 3)])

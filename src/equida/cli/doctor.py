@@ -16,7 +16,7 @@ from rich.table import Table
 from equida.cli._flags import DATASET_HELP
 from equida.data.benchmarks import Benchmark, benchmark
 from equida.data.doctor import DataCheck, check_data, is_data_path
-from equida.data.domain import ImageDomain
+from equida.data.domain import ArrayDomain, ImageDomain
 from equida.data.open import load_domain
 from equida.data.survey import Survey
 from equida.data.task import present_classes
@@ -45,9 +45,10 @@ class Arguments:
     root: Path | None = None
     """The folder of the images, where --data is an image list."""
     deep: bool = False
-    """Decode every image instead of looking at its first and last bytes."""
+    """Decode every image instead of looking at its first and last bytes; features are always
+    looked at as a whole."""
     skip_unreadable: bool = False
-    """Accept unreadable files, as training with --skip-unreadable does."""
+    """Accept unreadable files and rows, as training with --skip-unreadable does."""
     write_toml: bool = False
     """Write a first dataset.toml into your own data set, to be edited; it is never replaced."""
 
@@ -186,7 +187,8 @@ def _print_verdict(
     seconds: float,
 ) -> None:
     total = sum(survey.images for survey in surveys)
-    quick = "" if arguments.deep else "; --deep decodes every image"
+    images = any(isinstance(survey.domain, ImageDomain) for survey in surveys)
+    quick = "; --deep decodes every image" if images and not arguments.deep else ""
     done = f"{total:,} samples checked in {seconds:.1f} s{quick}."
     console.print()
     if all(survey.sound for survey in surveys):
@@ -204,10 +206,11 @@ def _print_advice(
 ) -> None:
     if any(survey.extra for survey in surveys):
         console.print("  Move or rename what is not expected.")
-    if any(survey.unreadable for survey in surveys):
+    if bad := [survey for survey in surveys if survey.unreadable]:
+        rows = all(isinstance(survey.domain, ArrayDomain) for survey in bad)
         console.print(
-            "  Replace or delete the unreadable files, or train with --skip-unreadable, which"
-            " leaves them out."
+            f"  Replace or delete the unreadable {'rows' if rows else 'files'}, or train with"
+            " --skip-unreadable, which leaves them out."
         )
     if chosen is not None and any(survey.missing or not survey.place for survey in surveys):
         if arguments.data is not None and _is_domain(chosen, arguments.data):

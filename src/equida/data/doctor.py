@@ -61,8 +61,9 @@ def check_data(
             of your own.
         lists: folder of the image lists of a data set that chooses its samples by lists.
         root: the folder of the images, where the data are an image list.
-        deep: decode every image instead of looking at its first and last bytes.
-        skip_unreadable: accept unreadable files, as training that skips them does.
+        deep: decode every image instead of looking at its first and last bytes; features are
+            always looked at as a whole.
+        skip_unreadable: accept unreadable files and rows, as training that skips them does.
         write_toml: write a first dataset.toml into a folder of several domains of your own, to be
             edited; one that is there is never replaced.
         progress: None shows it in a terminal or notebook; True and False force it.

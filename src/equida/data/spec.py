@@ -333,8 +333,10 @@ def _readable(domain: DomainT, skip: bool, places: DataPlaces) -> tuple[DomainT,
     """The domain without the samples that cannot be read.
 
     Where those are to be left out, every image is decoded: a look at its first and last bytes does
-    not find all damage.
+    not find all damage. Rows that are not to be left out are looked at later, by `check_finite`.
     """
+    if isinstance(domain, ArrayDomain) and not skip:
+        return domain, []
     bad = places.unreadable(domain, deep=skip)
     return without_unreadable(domain, bad, skip=skip), bad
 
