@@ -90,6 +90,15 @@ def test_without_target_labels_there_is_no_accuracy(
     assert not any(column.accuracy for column in run_compare(labelled, Remarks()).columns)
 
 
+def test_no_oracle_without_target_labels(blobs: Path, tmp_path: Path, here: list[str]) -> None:
+    """Before: a table of dashes."""
+    asked = request(blobs, tmp_path / "out", "bare", select="oracle")
+    with pytest.raises(InputError, match="--select oracle needs target labels, and bare has none"):
+        run_compare(asked, Remarks())
+    assert not here
+    assert not (tmp_path / "out").exists()
+
+
 def test_rows_in_memory(tmp_path: Path, here: list[str]) -> None:
     x, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
     source, target = array_domain(x, y, name="source"), array_domain(x + 1, name="target")
@@ -104,6 +113,10 @@ def test_mistakes_are_found_before_data_are_read(tmp_path: Path) -> None:
         ({"methods": "nsm,nms"}, "did you mean 'nsm'"),
         ({"seeds": "none"}, "--seeds is 'none'"),
         ({"select": "best"}, "--select is 'best'"),
+        (
+            {"select": "oracle", "ignore_target_labels": True},
+            "needs target labels, and --ignore-target-labels leaves them out",
+        ),
         ({"recipe": "quick"}, "recipe 'quick' does not exist"),
         ({}, "nowhere does not exist"),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from equida.data import BENCHMARKS
+from equida.errors import InputError
 from equida.experiments.execute import GridResults, Workers, do_run
 from equida.experiments.grid import plan
 from equida.experiments.run import BenchRequest, make_grid
@@ -106,6 +107,20 @@ def test_what_differing_classes_leave_out_is_said(
     kept_all = make_grid(dataclasses.replace(asked, classes="source"), Remarks(said.append))
     assert kept_all.classes == "source"
     assert len(said) == 1
+
+
+def test_no_oracle_where_no_target_has_labels(tmp_path: Path, toy_office: Path) -> None:
+    """Before: a table of dashes. One task with labels is enough for a table."""
+    import numpy as np
+
+    stored = dict(np.load(toy_office))
+    del stored["webcam_y"]
+    file = tmp_path / "bare.npz"
+    np.savez(file, **stored)
+    asked = request(file, tmp_path / "runs", tasks="amazon2webcam", select="oracle")
+    with pytest.raises(InputError, match="target labels, and the target of amazon2webcam has none"):
+        make_grid(asked, Remarks())
+    make_grid(dataclasses.replace(asked, tasks="amazon2webcam,amazon2dslr"), Remarks())
 
 
 @pytest.mark.parametrize(

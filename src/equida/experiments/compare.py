@@ -22,7 +22,7 @@ from equida.fields import PathText, check_request
 from equida.files import file_sha256, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import backbone_name
-from equida.runs.entry import check_selection
+from equida.runs.entry import check_labelled, check_selection
 from equida.runs.table import Row, Table
 from equida.training.build import row_shape
 from equida.training.effect import check_effect
@@ -82,6 +82,11 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         InputError: something is wrong with the request or with the data.
     """
     check_selection(request.select)
+    if request.ignore_target_labels and request.select == "oracle":
+        raise InputError(
+            "--select oracle needs target labels, and --ignore-target-labels leaves them out; give"
+            " one of them"
+        )
     workers = Workers(request.jobs, request.threads, request.cluster)
     if request.backbone:
         request = replace(request, backbone=backbone_name(request.backbone))
@@ -97,6 +102,8 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         asked = _adapt_request(request)
         asked = with_features(asked, folder.path, remarks)
         opened = open_request(asked, data_spec(asked), remarks)
+        labelled = opened.task.judged.labels is not None
+        check_labelled(request.select, labelled, opened.task.target.name)
     task, spec, images = opened.task, opened.spec, None
     assert spec is not None
     on_images = row_shape(task.target) is None
@@ -134,7 +141,6 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         pair=spec,
         images=images,
     )
-    labelled = task.judged.labels is not None
     return run_grid(
         grid, folder, workers, remarks, select=request.select, scores=True, labelled=labelled,
         notes=partial(pick_notes, labelled=labelled),

@@ -32,7 +32,7 @@ from equida.models.extractor import (
     data_set_images,
 )
 from equida.progress import duration
-from equida.runs.entry import check_selection
+from equida.runs.entry import check_labelled, check_selection
 from equida.runs.formats import FORMATS
 from equida.runs.group import network_title
 from equida.runs.table import Reference, Table, make_table
@@ -330,6 +330,8 @@ def _open_tasks(
         opened.append(open_task(spec, places=places))
         if opened[-1].task.left_out:
             remarks.say(f"{task}: {opened[-1].task.left_out}")
+    labelled = any(each.task.judged.labels is not None for each in opened)
+    check_labelled(request.select, labelled, f"the target of {', '.join(tasks)}")
     return opened[0]
 
 

@@ -24,6 +24,15 @@ def check_selection(select: str) -> str:
     return select
 
 
+def check_labelled(select: str, labelled: bool, target: str) -> None:
+    """Raise InputError where the step with the best accuracy is asked for without target labels."""
+    if select == "oracle" and not labelled:
+        raise InputError(
+            f"--select oracle needs target labels, and {target} has none; choose another --select,"
+            f" one of {', '.join(name for name in SELECTIONS if name != 'oracle')}"
+        )
+
+
 def selection_phrase(select: str) -> str:
     """What a caption says of a selection.
 
