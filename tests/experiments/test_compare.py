@@ -10,11 +10,14 @@ import pytest
 
 from equida.data import array_domain
 from equida.errors import InputError
+from equida.evaluation.validators import VALIDATORS
 from equida.experiments import run as experiments
-from equida.experiments.compare import CompareRequest, best_row, run_compare
+from equida.experiments.compare import CompareRequest, best_rows, pick_notes, run_compare
 from equida.experiments.execute import Ended, Workers, do_run
 from equida.experiments.grid import PlannedRun
 from equida.runs.read import load_run
+from equida.runs.table import Cell, Column, Row, Table
+from equida.runs.variant import Variant
 from equida.training.request import Remarks
 
 TINY: dict[str, Any] = {"iterations": 4, "evaluate_every": 2, "batch_size": 20}
@@ -66,8 +69,7 @@ def test_one_table_with_scores_beside_and_resumed(
         )
         last = [run.result["last"]["bnm"] for run in runs if run.result]
         assert row.cells["bnm"].mean == pytest.approx(sum(last) / 2)
-    picked = best_row(table, "bnm")
-    assert picked is not None
+    (picked,) = best_rows(table, "bnm")
     assert f"{picked.title} (" in table.notes[-2]
     assert "With the target's labels (which choose nothing here)" in table.notes[-1]
     assert "With the target's labels" in (tmp_path / "out" / "table.md").read_text()
@@ -75,6 +77,41 @@ def test_one_table_with_scores_beside_and_resumed(
     again = run_compare(request(blobs, tmp_path / "out", methods="source_only,nsm,bnm"), Remarks())
     assert [name.split("-")[1] for name in here] == ["bnm", "bnm"]
     assert len(again.rows) == 3
+
+
+def scored(**rows: tuple[float, float, float]) -> Table:
+    """A finished table: by method its accuracy, its snd and its bnm."""
+    keys = ("a2b", "snd", "bnm")
+    columns = [Column(key, key, accuracy=key == "a2b", score=key != "a2b") for key in keys]
+    columns += [Column(name, name, accuracy=False) for name in VALIDATORS if name not in keys]
+    made = []
+    for method, values in rows.items():
+        cells = dict.fromkeys(VALIDATORS, Cell())
+        cells |= {key: Cell({0: value}) for key, value in zip(keys, values, strict=True)}
+        made.append(Row(Variant(method), cells))
+    return Table("Accuracy", tuple(columns), tuple(made), (0,))
+
+
+def test_ties_are_named_and_the_best_is_not_behind_itself() -> None:
+    """Before: the first of equal methods was picked, and stood behind the best by 0.0 points."""
+    one, two = pick_notes(
+        scored(source_only=(80.0, 0.5, 0.2), nsm=(80.04, 0.5001, 0.3)), labelled=True
+    )
+    assert "the scores would pick: NSM (bnm). Tied: Source only and NSM (snd)." in one
+    assert "agree" not in one
+    assert two.endswith("Source only and NSM are best alike.")
+    one, two = pick_notes(scored(source_only=(80, 0.5, 0.2), nsm=(80, 0.5, 0.2)), labelled=True)
+    assert one.startswith("Without a target label, no score picks one method. Tied: Source only")
+    one, two = pick_notes(
+        scored(source_only=(70, 0.6, 0.1), nsm=(80, 0.5, 0.1), bnm=(75, 0.5, 0.2)), labelled=True
+    )
+    assert "They disagree" in one
+    assert two.endswith(
+        "the best is NSM; behind it by points of accuracy: BNM 5.0, Source only 10.0."
+    )
+    one, two = pick_notes(scored(source_only=(70, 0.4, 0.1), nsm=(80, 0.5, 0.2)), labelled=True)
+    assert "They agree" in one
+    assert two.endswith("the best is NSM.")
 
 
 @pytest.mark.slow(reason="a whole comparison")

@@ -150,38 +150,63 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
 def pick_notes(table: Table, *, labelled: bool) -> list[str]:
     """Which method each label-free score would pick and, where it is labelled, what that costs."""
     picked: dict[str, list[str]] = {}
+    tied: dict[str, list[str]] = {}
     for name in VALIDATORS:
-        best = best_row(table, name)
-        if best is not None:
-            picked.setdefault(best.title, []).append(name)
-    if not picked:
+        best = [row.title for row in best_rows(table, name)]
+        if best:
+            (picked if len(best) == 1 else tied).setdefault(" and ".join(best), []).append(name)
+    if not picked and not tied:
         return []
-    said = "; ".join(f"{title} ({', '.join(names)})" for title, names in picked.items())
-    agree = "They agree." if len(picked) == 1 else "They disagree, so none of them is proof."
+    said = [_pick_sentence(picked)]
+    if tied:
+        said.append(f"Tied: {_by_title(tied)}.")
     notes = [
-        f"Without a target label, the scores would pick: {said}. {agree} A score favours methods"
-        " that maximise it themselves, and a collapsed classifier can score well; look at the"
-        " predictions before you rely on one."
+        f"{' '.join(said)} A score favours methods that maximise it themselves, and a collapsed"
+        " classifier can score well; look at the predictions before you rely on one."
     ]
     first = table.columns[0].key
-    if labelled and (best := best_row(table, first)) is not None:
+    if labelled and (top := best_rows(table, first)):
+        points = {row.title: round(row.cells[first].mean or 0.0, 1) for row in table.rows}
         lost = [
-            f"{title} {(best.cells[first].mean or 0.0) - (row.cells[first].mean or 0.0):.1f}"
+            f"{title} {points[top[0].title] - points[title]:.1f}"
             for title in picked
-            for row in table.rows
-            if row.title == title
+            if title not in {row.title for row in top}
         ]
+        titles = " and ".join(row.title for row in top)
+        best_is = f"the best is {titles}" if len(top) == 1 else f"{titles} are best alike"
+        behind = "behind it" if len(top) == 1 else "behind them"
         notes.append(
-            f"With the target's labels (which choose nothing here), the best is {best.title};"
-            f" behind it by points of accuracy: {', '.join(lost)}."
+            f"With the target's labels (which choose nothing here), {best_is}"
+            + (f"; {behind} by points of accuracy: {', '.join(lost)}." if lost else ".")
         )
     return notes
 
 
-def best_row(table: Table, column: str) -> Row | None:
-    """The row with the highest mean of a column; None where no row has one."""
-    known = [row for row in table.rows if row.cells[column].mean is not None]
-    return max(known, key=lambda row: row.cells[column].mean or 0.0) if known else None
+def _pick_sentence(picked: Mapping[str, Sequence[str]]) -> str:
+    if not picked:
+        return "Without a target label, no score picks one method."
+    agree = "They disagree, so none of them is proof."
+    if len(picked) == 1:
+        agree = "They agree." if sum(map(len, picked.values())) > 1 else ""
+    return f"Without a target label, the scores would pick: {_by_title(picked)}. {agree}".rstrip()
+
+
+def _by_title(names: Mapping[str, Sequence[str]]) -> str:
+    """Methods, with the scores that name them.
+
+    >>> _by_title({"NSM": ["snd", "bnm"], "BNM": ["entropy"]})
+    'NSM (snd, bnm); BNM (entropy)'
+    """
+    return "; ".join(f"{title} ({', '.join(each)})" for title, each in names.items())
+
+
+def best_rows(table: Table, key: str) -> list[Row]:
+    """The rows with the highest mean of a column, by the digits that it shows."""
+    digits = next((column.digits for column in table.columns if column.key == key), 3)
+    means = [(row, row.cells[key].mean) for row in table.rows]
+    known = [(row, round(mean, digits)) for row, mean in means if mean is not None]
+    best = max((mean for _, mean in known), default=None)
+    return [row for row, mean in known if mean == best]
 
 
 def _adapt_request(request: CompareRequest) -> AdaptRequest:
