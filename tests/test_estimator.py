@@ -455,6 +455,8 @@ def test_auto_takes_the_setting_that_the_validator_prefers() -> None:
     best = alone[scores.index(max(scores))]
     assert model.result_["method"] == best.result_["method"]
     np.testing.assert_array_equal(model.predict_proba(X), best.predict_proba(X))
+    model.set_params(method="bnm").fit(X, y, X_target=X + 0.8)
+    assert not hasattr(model, "tried_")  # before: what the earlier fit had tried
     with pytest.raises(InputError, match="r is given, but the method 'auto' chooses it"):
         EquidaClassifier("auto", r=1.0).fit(X, y, X_target=X)
 

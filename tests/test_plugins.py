@@ -59,6 +59,10 @@ class Needy:
 class Unset(Method):
     config: Needy
 
+class Odd(Method):
+    def __init__(self, weight=1.0):
+        super().__init__(None, 1, 2, None)
+
 class Bare(Method):
     def forward(self, source, labels, target, progress):
         return {}
@@ -165,6 +169,7 @@ def test_classes_in_python(here: Path) -> None:
         ("no_such_module_here:Mine", "cannot import 'no_such_module_here'"),
         ("my_module.py:Mine", "expected package.module:name"),
         ("my_module:Wrong", "Wrong.forward returned a Tensor; expected a dictionary"),
+        ("my_module:Odd", "Odd.__init__ takes (weight=1.0) besides self (too many positional"),
         ("my_module:Unset", "missing 1 required positional argument: 'weight'"),
         ("nms", "did you mean 'nsm'"),
     ],

@@ -242,3 +242,13 @@ def test_float32_keeps_its_digits_on_large_batches(name: str) -> None:
 def test_a_prior_without_equity_is_refused(loss: Loss) -> None:
     with pytest.raises(ValueError, match=r"prior is given with r = 0.*choose r above 0"):
         loss(torch.zeros(4, 3), r=0.0, prior=PRIOR)
+
+
+@every_loss
+@pytest.mark.parametrize("prior", ["estimate", ("a", "b", "c"), {"a": 1.0}])
+def test_names_in_place_of_shares_are_refused_in_one_line(loss: Loss, prior: Any) -> None:
+    """Before: torch's own TypeError about invalid data types."""
+    said = r"takes one share for each of the 3 classes, .* belong to equida\.adapt"
+    with pytest.raises(ValueError, match=said) as error:
+        loss(torch.zeros(4, 3), prior=prior)
+    assert "\n" not in str(error.value)

@@ -118,6 +118,20 @@ def test_plain_fields_and_texts_can_be_overridden(monkeypatch: pytest.MonkeyPatc
         configure("plain", {"label": 3})
 
 
+def test_a_class_with_another_signature_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: Odd.__init__() takes 1 positional argument but 5 were given, with a traceback."""
+
+    class Odd(METHODS["source_only"].method):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__(None, 2, 2, nn.Linear(2, 2))
+
+    monkeypatch.setattr(METHODS, "_entries", dict(METHODS._entries))
+    register("odd", PlainConfig, reference="none")(Odd)
+    said = r"Odd\.__init__ takes \(\) .* expected \(config, features, classes, classifier\)"
+    with pytest.raises(InputError, match=said):
+        build_method("odd", 2, 2, nn.Linear(2, 2))
+
+
 def test_the_standard_comparison_is_the_papers_table() -> None:
     assert STANDARD == ELEVEN
 

@@ -144,3 +144,16 @@ def test_as_a_user_calls_it(
     assert main(["paper", str(paper_runs), "--images", "office31=nowhere"]) == 2
     assert main(["paper", str(paper_runs), "--select", "best"]) == 2
     assert capsys.readouterr().err.count("\n") == 4
+
+
+def test_a_folder_without_runs_is_refused(
+    tmp_path: Path, paper_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: a document in which everything is missing, and exit code 0."""
+    out = tmp_path / "out"
+    (tmp_path / "empty").mkdir()
+    assert main(["paper", str(paper_runs), str(tmp_path / "empty"), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'empty'} holds no runs; make some with equida bench" in said
+    assert said.count("\n") == 1
+    assert not out.exists()

@@ -1,8 +1,8 @@
 """What the losses share: checked, full-precision logits, and gradients in closed form."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, cast, get_args
 
 import torch
 from torch import Tensor
@@ -112,7 +112,13 @@ def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:
 
     No class is below `SMALLEST_RELATIVE_SHARE`, so that shares of 0 are welcome.
     """
-    classes = logits.shape[1]
+    classes, given = logits.shape[1], cast(Any, prior)
+    named = isinstance(given, list | tuple) and any(isinstance(share, str) for share in given)
+    if named or isinstance(given, str | Mapping):
+        raise ValueError(
+            f"prior is {given!r}; a loss takes one share for each of the {classes} classes, in"
+            " their order: names, such as 'estimate', belong to equida.adapt"
+        )
     shares = torch.as_tensor(prior, dtype=logits.dtype, device=logits.device).detach()
     if shares.shape != (classes,):
         raise ValueError(

@@ -1,6 +1,7 @@
 """What a method is: named, weighted loss terms that are added to source cross-entropy."""
 
 import dataclasses
+import inspect
 import math
 import typing
 from collections.abc import Callable, Mapping
@@ -208,6 +209,17 @@ class NoHyperparameters:
     """The configuration of a method that declares none."""
 
 
+def check_signature(method: type[Method]) -> None:
+    """Raise InputError where a class cannot be made as methods are."""
+    try:
+        inspect.signature(method).bind("config", "features", "classes", "classifier")
+    except TypeError as error:
+        raise InputError(
+            f"{method.__name__}.__init__ takes {inspect.signature(method)} besides self ({error});"
+            " expected (config, features, classes, classifier), to be passed to super().__init__"
+        ) from None
+
+
 def adopt(name: str, found: Any) -> RegisteredMethod:
     """The entry of a method from outside: as it was registered, or as its class says.
 
@@ -219,6 +231,7 @@ def adopt(name: str, found: Any) -> RegisteredMethod:
         raise InputError(
             f"method {name!r} is a {kind}; expected a subclass of equida.methods.Method"
         )
+    check_signature(found)
     for entry in METHODS.registered().values():
         if entry.method is found:
             return entry

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from equida.errors import InputError
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods.aiming import PRIOR_FIELDS, check_prior
-from equida.methods.base import METHODS, Method, Output, TaskRows, method_parts
+from equida.methods.base import METHODS, Method, Output, TaskRows, check_signature, method_parts
 from equida.plugins import short_name
 
 
@@ -122,10 +122,10 @@ def build_method(
     >>> method.config["nsm"].trade_off
     1.0
     """
-    methods = {
-        part: METHODS[part].method(config, features, classes, classifier)
-        for part, config in configure(name, overrides, benchmark).items()
-    }
+    methods = {}
+    for part, config in configure(name, overrides, benchmark).items():
+        check_signature(METHODS[part].method)
+        methods[part] = METHODS[part].method(config, features, classes, classifier)
     return next(iter(methods.values())) if len(methods) == 1 else Composite(methods)
 
 

@@ -41,9 +41,15 @@ class TheoryRecord:
     figures: list[str]
 
 
-def find_theory(roots: Sequence[Path]) -> Path | None:
-    """The theory.json in ./theory, in a folder of runs or in its folder theory, or None."""
-    folders = [Path("theory"), *(folder for root in roots for folder in (root, root / "theory"))]
+def find_theory(roots: Sequence[Path], *, here: bool = True) -> Path | None:
+    """The theory.json in ./theory, in a folder of runs or in its folder theory, or None.
+
+    Args:
+        roots: the folders of runs.
+        here: whether ./theory counts.
+    """
+    folders = [folder for root in roots for folder in (root, root / "theory")]
+    folders = [Path("theory"), *folders] if here else folders
     return next((f / RECORD for f in folders if (f / RECORD).is_file()), None)
 
 

@@ -9,6 +9,7 @@ from equida.fields import checked_value
 from equida.files import json_has, refuse_to_replace
 from equida.paper.document import paper_json, paper_markdown
 from equida.paper.study import PaperStudy, paper_study
+from equida.paper.theory_item import find_theory
 from equida.progress import display_mode, safe_console
 from equida.runs.entry import check_selection
 from equida.runs.read import read_runs
@@ -52,7 +53,12 @@ def write_paper(
         [folder / DOCUMENT, folder / RECORD],
         lambda: json_has(folder / RECORD, "select", "verdicts"),
     )
-    found = [run for root in roots for run in read_runs(root)]
+    found = []
+    for root in roots:
+        there = read_runs(root)
+        if not there and theory is None and find_theory([root], here=False) is None:
+            raise InputError(f"{root} holds no runs; make some with equida bench or equida adapt")
+        found += there
     writer = RunFolder(folder)
     quiet = display_mode(progress) == "silent"
     with safe_console(stderr=True, quiet=quiet).status("reading runs") as status:
