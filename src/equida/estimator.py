@@ -443,7 +443,7 @@ class EquidaClassifier(
 
     def _fit(self, config: RunConfig, task: Task) -> None:
         """Train; with "auto" each candidate, of which the default validator chooses one."""
-        vars(self).pop("tried_", None)  # of an earlier fit with "auto"
+        self.__dict__.pop("tried_", None)  # of an earlier fit with "auto"
         if config.method != AUTO:
             self._keep(*self._train(config, task))
             return

@@ -121,7 +121,7 @@ def test_plain_fields_and_texts_can_be_overridden(monkeypatch: pytest.MonkeyPatc
 def test_a_class_with_another_signature_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before: Odd.__init__() takes 1 positional argument but 5 were given, with a traceback."""
 
-    class Odd(METHODS["source_only"].method):  # type: ignore[name-defined,misc]
+    class Odd(METHODS["source_only"].method):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(None, 2, 2, nn.Linear(2, 2))
 
