@@ -242,6 +242,8 @@ def test_the_random_numbers_of_the_caller_go_on(arrays: dict[str, Any]) -> None:
         ({"method": "nms"}, "did you mean 'nsm'"),
         ({"method_params": {"q": 1.0}}, "q"),
         ({"recipe_params": {"speed": 1}}, "recipe has no field 'speed'"),
+        ({"recipe_params": {"iteration": 1}}, "'iteration'; did you mean 'iterations'"),
+        ({"progress": "no"}, "progress is 'no'; it must be True, False or None"),
         ({"weights": "nowhere.pth"}, "--weights nowhere.pth does not exist"),
         ({"dataset": "office31"}, "leave them out with data in memory"),
         ({"backbone": "resnet50"}, "--backbone has no effect"),

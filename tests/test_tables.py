@@ -170,3 +170,17 @@ def test_a_command_that_fails_leaves_no_table(
     assert "trained on features of unknown origin" in printed.err
     assert main(["predict", "run", "photos", "--out", "labels.csv"]) == 2
     assert not Path("labels.csv").exists()
+
+
+def test_whole_floats_are_labels(frames: tuple[Any, Any, Any]) -> None:
+    """Before: refused, though pandas makes floats of integers wherever one was missing once."""
+    source, labels, target = frames
+    labels = np.asarray(labels)
+    as_floats = adapted(source, labels.astype(float), target, out="floats")
+    assert as_floats.classes == adapted(source, labels, target, out="whole").classes
+    for wrong, said in ((np.nan, "row 3 has label nan; .* rows without a label left out"),
+                        (0.5, "row 3 has label 0.5; expected class names or integers$")):  # fmt: skip
+        damaged = labels.astype(float)
+        damaged[3] = wrong
+        with pytest.raises(InputError, match=said):
+            adapted(source, damaged, target)

@@ -1,6 +1,8 @@
 """The one exception for things a user can put right, and text that is safe to print."""
 
+import difflib
 import re
+from collections.abc import Iterable
 
 # Control characters, which a terminal obeys; marks that change the direction or the line of text;
 # and halves of surrogate pairs, by which Python holds bytes of file names that are not text.
@@ -24,6 +26,18 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same for a message of several lines, each of which but the first is indented."""
     return "\n  ".join(map(printable, text.split("\n  ")))
+
+
+def known_words(word: str, known: Iterable[str]) -> str:
+    """The end of a message on a word that is not known: what was likely meant, and what there is.
+
+    >>> known_words("nms", ["bnm", "nsm"])
+    "; did you mean 'nsm'? Known: bnm, nsm"
+    """
+    names = list(known)
+    close = difflib.get_close_matches(word.lower(), names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return f"{hint} Known: {', '.join(names) or 'none'}"
 
 
 class InputError(ValueError):

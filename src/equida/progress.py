@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from equida.errors import printable, printable_lines
+from equida.errors import InputError, printable, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +29,8 @@ def display_mode(progress: bool | None) -> Mode:
         progress: None shows it in a terminal and in a notebook and nowhere else; True writes lines
             (into a log file) where there is neither; False shows nothing.
     """
+    if progress not in (None, True, False):
+        raise InputError(f"progress is {progress!r}; it must be True, False or None")
     if progress is False:
         return "silent"
     if in_notebook():

@@ -1,11 +1,10 @@
 """Names for things that can be chosen: methods, recipes, data sets."""
 
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from equida import plugins
-from equida.errors import InputError
+from equida.errors import InputError, known_words
 
 T = TypeVar("T")
 
@@ -70,12 +69,8 @@ class Registry(Generic[T]):
         if self._adopt is not None and name in self.offers:
             entry = self._adopt(name, plugins.load_offer(self.kind, self.offers[name]))
             return self._entries.setdefault(name, entry)
-        close = difflib.get_close_matches(name.lower(), list(self), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
         also = f" (or {self._also})" if self._adopt is not None else ""
-        raise InputError(
-            f"{self.kind} {name!r} does not exist{hint} Known: {', '.join(self)}{also}"
-        )
+        raise InputError(f"{self.kind} {name!r} does not exist{known_words(name, self)}{also}")
 
     def get(self, name: str | None) -> T | None:
         """The entry called `name`; None where there is none, or where it cannot be had here."""

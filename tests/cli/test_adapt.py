@@ -117,7 +117,8 @@ def test_features_of_two_domains(
     assert main(["adapt", *on(toy), *SMALL, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "oracle (uses target labels)" in shown
-    assert f"run: {out}\n" in shown  # rows cannot be predicted from images
+    assert f"run: {out}   labels for new rows: equida predict {out} FILE\n" in shown
+    assert main(["predict", str(out), f"{toy}:b", "--out", str(tmp_path / "labels.csv")]) == 0
     result = json.loads((out / "result.json").read_text())
     assert result["classes"] == ["w", "x", "y", "z"]
     assert result["last"]["step"] == 6
@@ -271,6 +272,8 @@ def test_help_shows_the_defaults_that_hold(capsys: pytest.CaptureFixture[str]) -
     [
         ([], "say what to adapt from and to"),
         (["--method", "nms"], "did you mean 'nsm'?"),
+        (["--steps", "60"], "did you mean --iterations?"),
+        (["--lr=0.1"], "did you mean --learning-rate?"),
         (
             ["--learning-rate", "fast"],
             "--learning-rate is 'fast'; it must be a finite number",

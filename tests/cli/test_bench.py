@@ -225,6 +225,7 @@ def test_a_killed_grid_goes_on_where_it_was(
     ("words", "said"),
     [
         (["--methods", "nms"], "did you mean 'nsm'"),
+        (["--methods", "nsm,auto"], "'auto' is a search among methods and stands in no table"),
         (["--methods", "NSM"], "did you mean 'nsm'"),
         (["--format", "html"], "--format is 'html'; it must be one of rich, md, tex, csv, json"),
         (["--backbone", "resnet50"], "--backbone has no effect"),

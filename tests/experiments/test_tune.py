@@ -312,6 +312,18 @@ def test_a_costly_validator_is_computed_where_it_decides(
     assert done.search.chosen_by == validator
 
 
+def test_a_method_without_hyperparameters_is_tried_once(
+    blobs: Path, tmp_path: Path, here: Here
+) -> None:
+    """Before: one setting counted as often as there were trials."""
+    said: list[str] = []
+    asked = request(blobs, tmp_path / "s", method="source_only", trials=3)
+    tuned = run_tune(asked, Remarks(said.append))
+    assert len(tuned.search.tried) == len(here.done) == 1
+    assert "source_only: no hyper-parameter to search, tried as by default" in said
+    assert len(tune(blobs, tmp_path / "t", method="source_only,nsm", trials=3).search.tried) == 3
+
+
 def test_settings_that_fail_are_said(blobs: Path, tmp_path: Path, here: Here) -> None:
     asked = request(blobs, tmp_path / "out", trials=2)
     run = dataclasses.replace(asked.run, recipe_params={**TINY, "learning_rate": 1e30})

@@ -68,5 +68,5 @@ def run_line(done: "Run") -> str:
 
     folder = shlex.quote(str(done.path))
     trust = " --trust" if named_code(done.config) else ""
-    further = f"   labels for new images: equida predict {folder} IMAGES{trust}"
-    return f"run: {folder}" + (further if done.config.takes_images else "")
+    what, given = ("images", "IMAGES") if done.config.takes_images else ("rows", "FILE")
+    return f"run: {folder}   labels for new {what}: equida predict {folder} {given}{trust}"

@@ -56,7 +56,8 @@ class Arguments:
     recipe: RecipeFlag = ""
     prior: str = ""
     """Class shares that methods with equity aim at: uniform, source, estimate (of the target,
-    without its labels), oracle (uses target labels), or a file; other methods stay as they are."""
+    without its labels), oracle (uses target labels), shares such as 0.5,0.3,0.2 in
+    the order of the classes, or a file of them; other methods stay as they are."""
     select: SelectFlag = "last"
     format: FormatFlag = "rich"
     jobs: JobsFlag = 0
@@ -100,5 +101,5 @@ def run(arguments: Arguments) -> int:
     table = run_compare(request_of(arguments, out), remarks)
     print_results(table, arguments.format)
     if arguments.format == "rich":
-        say(f"runs: {out}   labels for new images: equida predict RUN IMAGES")
+        say(f"runs: {out}   labels for new samples: equida predict RUN FILES")
     return 1 if table.failures else 0

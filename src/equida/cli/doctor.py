@@ -204,8 +204,10 @@ def _print_verdict(
 def _print_advice(
     console: Console, chosen: Benchmark | None, arguments: Arguments, surveys: Sequence[Survey]
 ) -> None:
-    if any(survey.extra for survey in surveys):
+    if any(survey.extra and survey.images for survey in surveys):
         console.print("  Move or rename what is not expected.")
+    if any(survey.extra and not survey.images for survey in surveys):
+        console.print("  Give a folder, an image list or a feature file with samples.")
     if bad := [survey for survey in surveys if survey.unreadable]:
         rows = all(isinstance(survey.domain, ArrayDomain) for survey in bad)
         console.print(

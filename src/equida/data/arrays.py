@@ -53,7 +53,8 @@ def labels_and_classes(
     """Labels as indices, and the class list that they point into.
 
     Args:
-        labels: class names or indices, one for each row; None, or -1 in every row: unlabelled.
+        labels: class names or indices, one for each row (as floats, too, if they are whole); None,
+            or -1 in every row: unlabelled.
         count: how many rows there are.
         classes: the class list, if it is known.
         name: where the labels come from, for error messages.
@@ -61,6 +62,8 @@ def labels_and_classes(
     names = tuple(classes or ())
     check_class_names(names, name)
     found = None if labels is None else _as_array(labels, "labels", name)
+    if found is not None and found.dtype.kind == "f":
+        found = _whole(found, name)
     if found is not None and found.dtype.kind in "iu" and (found == -1).all():
         found = None
     if found is None:
@@ -93,6 +96,19 @@ def labels_and_classes(
             f" an index into its {len(names)} classes"
         )
     return found.astype(np.int64), names
+
+
+def _whole(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Labels that a table holds as floats, as integers."""
+    wrong = np.flatnonzero((labels != np.floor(labels)) | (np.abs(labels) >= 2.0**53))
+    if len(wrong):
+        row = int(wrong[0])
+        number = labels.reshape(-1)[row]
+        raise InputError(
+            f"{name}: row {row} has label {number:g}; expected class names or integers"
+            + (", and rows without a label left out" if np.isnan(number) else "")
+        )
+    return labels.astype(np.int64)
 
 
 def _from_names(

@@ -1,6 +1,5 @@
 """`dataset.toml`: what the owner of a data set says of it. It is data and names no code."""
 
-import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equida.data.own import OwnBenchmark
-from equida.errors import InputError
+from equida.errors import InputError, known_words
 from equida.files import irregular, write_atomic
 
 NAME = "dataset.toml"
@@ -118,9 +117,7 @@ def _domain(key: str, table: Any, file: Path) -> DomainEntry:
 def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], place: str) -> None:
     for name in table:
         if name not in known:
-            close = difflib.get_close_matches(name, list(known), n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else "."
-            raise InputError(f"{place} has no key {name!r}{hint} Known: {', '.join(known)}")
+            raise InputError(f"{place} has no key {name!r}{known_words(name, known)}")
 
 
 def _text(value: Any, name: str, file: Path) -> str:

@@ -16,6 +16,7 @@ from equida.data.spec import DataSpec
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.methods import METHODS, STANDARD, Method, method_name, split_name
+from equida.methods.auto import AUTO
 from equida.runs.entry import Entry
 from equida.runs.variant import Variant, parameter_title
 from equida.training.config import RunConfig
@@ -234,6 +235,11 @@ def chosen_methods(given: str | Sequence[str | type[Method]]) -> tuple[str, ...]
     (('nsm', 'cdan+nsm'), ('bnm',))
     """
     words = given.split(",") if isinstance(given, str) else given
+    if AUTO in words:
+        raise InputError(
+            f"{AUTO!r} is a search among methods and stands in no table: equida adapt --method"
+            f" {AUTO}; to search among methods of your choice: equida tune --method nsm,bnm"
+        )
     names: list[str] = []
     for word in words:
         if isinstance(word, str) and word.strip() == "all":

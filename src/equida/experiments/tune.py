@@ -23,7 +23,14 @@ from equida.evaluation.validators import DEFAULT_VALIDATOR, VALIDATORS
 from equida.experiments.compare import stored_rows
 from equida.experiments.execute import Ended, Workers, do_runs, finished_result
 from equida.experiments.grid import Judge, PlannedRun, chosen_methods, folder_name
-from equida.experiments.study import Setting, Study, import_optuna, sqlite_url, storage_errors
+from equida.experiments.study import (
+    Setting,
+    Study,
+    import_optuna,
+    search_space,
+    sqlite_url,
+    storage_errors,
+)
 from equida.fields import FieldError, check_request
 from equida.files import remove, removed_if_unused
 from equida.methods import Method
@@ -120,6 +127,9 @@ def run_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
     """
     methods, workers = _check(request)
     request = _with_pair(request)
+    if len(methods) < request.trials and not any(map(search_space, methods)):
+        remarks.say(f"{' and '.join(methods)}: no hyper-parameter to search, tried as by default")
+        request = dataclasses.replace(request, trials=len(methods))
     out = request.out or _default_folder(request)
     with removed_if_unused(out):
         return _search(request, methods, workers, RunFolder(out), remarks)

@@ -251,7 +251,12 @@ def adopt(name: str, found: Any) -> RegisteredMethod:
     return RegisteredMethod(found, config, "", {})
 
 
-METHODS: Registry[RegisteredMethod] = Registry("method", "equida.methods", adopt)
+METHODS: Registry[RegisteredMethod] = Registry(
+    "method",
+    "equida.methods",
+    adopt,
+    also="auto, which searches among some; several joined by +; package.module:Class",
+)
 
 M = TypeVar("M", bound=type[Method])
 

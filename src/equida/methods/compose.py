@@ -1,14 +1,13 @@
 """Build a method from its name, `a` or `a+b`, and from the hyper-parameters that are changed."""
 
 import dataclasses
-import difflib
 import typing
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
-from equida.errors import InputError
+from equida.errors import InputError, known_words
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods.aiming import PRIOR_FIELDS, check_prior
 from equida.methods.base import METHODS, Method, Output, TaskRows, check_signature, method_parts
@@ -259,8 +258,4 @@ def find_field(name: str, key: str) -> tuple[str, FieldSpec]:
     if meant:
         return known[meant[0]]
     names = list(known) if len(parts) > 1 else [spec.name for _, spec in known.values()]
-    close = difflib.get_close_matches(key, names, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else "."
-    raise InputError(
-        f"{name!r} has no hyper-parameter {key!r}{hint} Known: {', '.join(names) or 'none'}"
-    )
+    raise InputError(f"{name!r} has no hyper-parameter {key!r}{known_words(key, names)}")
