@@ -178,8 +178,10 @@ def test_whole_floats_are_labels(frames: tuple[Any, Any, Any]) -> None:
     labels = np.asarray(labels)
     as_floats = adapted(source, labels.astype(float), target, out="floats")
     assert as_floats.classes == adapted(source, labels, target, out="whole").classes
-    for wrong, said in ((np.nan, "row 3 has label nan; .* rows without a label left out"),
-                        (0.5, "row 3 has label 0.5; expected class names or integers$")):  # fmt: skip
+    for wrong, said in (
+        (np.nan, "row 3 has label nan; .* rows without a label left out"),
+        (0.5, "row 3 has label 0.5; expected class names or integers$"),
+    ):
         damaged = labels.astype(float)
         damaged[3] = wrong
         with pytest.raises(InputError, match=said):
