@@ -64,6 +64,30 @@ def test_a_run_knows_the_columns_that_it_was_trained_on(frames: tuple[Any, Any, 
     assert unnamed.predict(target[NAMES[::-1]]).labels, "nothing is known to compare with"
 
 
+def test_runs_of_a_comparison_know_their_columns(frames: tuple[Any, Any, Any]) -> None:
+    """Before: compare and tune wrote the rows into files without the names."""
+    source, labels, target = frames
+    for _ in range(2):  # its own files may be written again
+        equida.compare(
+            (source, labels), target, methods=["nsm"], recipe_params=SMALL, jobs=1, seeds=1,
+            out="compared", progress=False,
+        )  # fmt: skip
+    (run,) = [equida.load_run(found.parent) for found in Path("compared").rglob("result.json")]
+    with pytest.raises(InputError, match="rows has the columns 'h'"):
+        run.predict(target[NAMES[::-1]])
+
+
+def test_a_feature_file_may_name_its_columns(frames: tuple[Any, Any, Any]) -> None:
+    source, labels, target = frames
+    np.savez("a.npz", X=source, y=labels, columns=NAMES)
+    np.savez("b.npz", X=target, columns=NAMES[::-1])
+    with pytest.raises(InputError, match="b has the columns 'h', 'g'"):
+        equida.adapt("a.npz", "b.npz", recipe_params=SMALL, progress=False)
+    np.savez("b.npz", X=target, columns=NAMES[1:])
+    with pytest.raises(InputError, match=r"b\.npz: 7 columns for rows of shape \(8,\)"):
+        equida.adapt("a.npz", "b.npz", recipe_params=SMALL, progress=False)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
 def test_rows_that_are_not_finite_are_not_labelled(
     value: float, frames: tuple[Any, Any, Any]

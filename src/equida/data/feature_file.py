@@ -40,8 +40,9 @@ def feature_domain(
     """A domain of the rows of a feature file; rows are read when they are asked for.
 
     An .npz holds `<domain>_x` with `<domain>_y` and `<domain>_path`, or one `X` and `y`
-    (`features` and `labels`), and perhaps `classes`. A .safetensors holds `features`, `labels`
-    (-1 where unknown) and `domains`, with their names in its metadata.
+    (`features` and `labels`), and perhaps `classes` and `columns`, the names of the features. A
+    .safetensors holds `features`, `labels` (-1 where unknown) and `domains`, with their names in
+    its metadata.
 
     Args:
         file: the file.
@@ -68,8 +69,18 @@ def feature_domain(
         raise InputError(
             f"{origin}: {len(part.paths)} paths for {part.values.shape[0]} rows; expected one each"
         )
+    if part.columns and (len(part.columns),) != part.values.shape[1:]:
+        raise InputError(
+            f"{origin}: {len(part.columns)} columns for rows of shape {part.values.shape[1:]};"
+            " expected a name for each feature"
+        )
     return ArrayDomain(
-        part.values, name=name or chosen, classes=names, labels=labels, paths=part.paths
+        part.values,
+        name=name or chosen,
+        classes=names,
+        labels=labels,
+        paths=part.paths,
+        columns=part.columns,
     )
 
 
@@ -125,6 +136,7 @@ class _Part:
     labels: NDArray[Any] | None
     paths: PathTable | None
     classes: tuple[str, ...]
+    columns: tuple[str, ...] = ()
 
 
 def _stored(path: Path) -> dict[str, _Part]:
@@ -150,15 +162,16 @@ def _choose(found: list[str], wanted: str | None, path: Path) -> str:
 def _npz(path: Path) -> dict[str, _Part]:
     with open_npz(path) as stored:
         keys = stored.keys
-        classes = (
-            tuple(_texts(stored.read("classes"), "classes", path)) if "classes" in keys else ()
+        classes, columns = (
+            tuple(_texts(stored.read(key), key, path)) if key in keys else ()
+            for key in ("classes", "columns")
         )
 
         def part(x: str, y: str, p: str) -> _Part:
             header = stored.header(x)
             rows = NpzRows(path, x, header.shape, header.dtype)
             paths = PathTable(_texts(stored.read(p), p, path)) if p in keys else None
-            return _Part(rows, stored.read(y) if y in keys else None, paths, classes)
+            return _Part(rows, stored.read(y) if y in keys else None, paths, classes, columns)
 
         named = [key[:-2] for key in keys if key.endswith("_x")]
         triples = [(name, f"{name}_x", f"{name}_y", f"{name}_path") for name in named]

@@ -238,6 +238,8 @@ def stored_rows(domain: Domain, out: Path, role: str) -> str:
     arrays: dict[str, Any] = {"X": domain.rows(np.arange(len(domain))).numpy()}
     if domain.labels is not None:
         arrays |= {"y": domain.labels, "classes": np.array(domain.classes)}
+    if domain.columns:
+        arrays["columns"] = np.array(domain.columns)
     file = RunFolder(out).path / f"{role}.npz"
     refuse_to_replace([file], lambda: _is_stored(file))
     np.savez(file, **arrays)
@@ -248,6 +250,6 @@ def _is_stored(file: Path) -> bool:
     """Whether a file may be one that `stored_rows` wrote."""
     try:
         with np.load(file) as arrays:
-            return set(arrays.files) in ({"X"}, {"X", "y", "classes"})
+            return {*arrays.files} - {"columns"} in ({"X"}, {"X", "y", "classes"})
     except (OSError, ValueError, EOFError, BadZipFile):
         return False
