@@ -32,14 +32,21 @@ class LabelledRows:
 Measure = Callable[[LabelledRows], tuple[float, ...]]
 
 
-def add_arguments(parser: argparse.ArgumentParser, protocols: str) -> None:
-    """Add those that choose the rows."""
+def add_arguments(parser: argparse.ArgumentParser, protocols: str, *, draws: bool = True) -> None:
+    """Add those that choose the rows.
+
+    Args:
+        parser: where they are added.
+        protocols: the default.
+        draws: whether classes can be drawn.
+    """
     parser.add_argument("benchmark", nargs="?")
     parser.add_argument("file", nargs="?")
     parser.add_argument("--tasks", default="", help="with commas; all without it")
     parser.add_argument("--protocols", default=protocols, help="with commas")
-    parser.add_argument("--classes", type=int, default=0, help="so many, drawn; all without it")
-    parser.add_argument("--draws", type=int, default=1, help="of those classes")
+    if draws:
+        parser.add_argument("--classes", type=int, default=0, help="so many, drawn; all without it")
+        parser.add_argument("--draws", type=int, default=1, help="of those classes")
     parser.add_argument("--jobs", type=int, default=2)
 
 

@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
 def run(*arguments: str) -> None:
     """Print two tables: accuracies, and how often the harm check is right."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks source_free")
-    add_arguments(parser, PROTOCOLS)
+    add_arguments(parser, PROTOCOLS, draws=False)
     parser.add_argument("--methods", default="bnm,cwsm,nsm", help="with commas")
     parser.add_argument("--seeds", type=int, default=1)
     given = parser.parse_args(arguments)
@@ -52,10 +52,10 @@ def run(*arguments: str) -> None:
         print("needs features: python -m benchmarks source_free office31 FILE")
         return
     tasks = given.tasks.split(",") if given.tasks else benchmark(given.benchmark).tasks
+    methods, protocols = given.methods.split(","), given.protocols.split(",")
     works = (
         delayed(_outcomes)(given.benchmark, given.file, task, protocol, methods, seed)
-        for methods in [given.methods.split(",")]
-        for protocol, task, seed in product(given.protocols.split(","), tasks, range(given.seeds))
+        for protocol, task, seed in product(protocols, tasks, range(given.seeds))
     )
     found = [outcome for outcomes in Parallel(given.jobs)(works) for outcome in outcomes]
     Console(width=120).print(_accuracies(found), _warnings(found))

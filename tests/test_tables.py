@@ -60,8 +60,26 @@ def test_a_run_knows_the_columns_that_it_was_trained_on(frames: tuple[Any, Any, 
     assert again.predict(target.to_numpy()).labels == expected, "an array has no names"
     with pytest.raises(InputError, match="rows has the columns 'h'"):
         again.predict(target[NAMES[::-1]])
+    for number, (mine, theirs) in enumerate(
+        [(source, target.to_numpy()), (source.to_numpy(), target)]
+    ):  # before: those of a source alone were forgotten
+        one_side = adapted(mine, labels, theirs, out=f"one_side{number}")
+        with pytest.raises(InputError, match="rows has the columns 'h'"):
+            one_side.predict(target[NAMES[::-1]])
     unnamed = adapted(source.to_numpy(), labels, target.to_numpy(), out="unnamed")
     assert unnamed.predict(target[NAMES[::-1]]).labels, "nothing is known to compare with"
+
+
+def test_a_run_without_source_data_compares_columns_too(frames: tuple[Any, Any, Any]) -> None:
+    """Before: there was no source to compare them with, and none were compared."""
+    source, labels, target = frames
+    run = adapted(source, labels, target)
+    for other, said in (
+        (target[NAMES[::-1]], "target has the columns 'h'"),
+        (target.rename(columns={"a": "z"}), "it lacks 'a'; it has besides 'z'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            equida.adapt(None, other, from_run=run, out="next", progress=False)
 
 
 def test_runs_of_a_comparison_know_their_columns(frames: tuple[Any, Any, Any]) -> None:
@@ -155,7 +173,7 @@ def test_paths_may_stand_in_a_table_or_an_array_or_come_one_by_one(
     files = sorted(Path("clipart").rglob("*.*"))
     texts = list(map(str, files))
     expected = run.predict(files).labels
-    for given in (pd.Series(texts), np.array(texts), iter(files)):
+    for given in (pd.Series(texts), np.array(texts), iter(files), dict.fromkeys(texts).keys()):
         assert run.predict(given).labels == expected
     assert run.predict(clipart).labels
 
@@ -196,12 +214,42 @@ def test_a_command_that_fails_leaves_no_table(
     assert not Path("labels.csv").exists()
 
 
+@pytest.mark.parametrize(
+    "wrong", ["narrow.npz", "infinite.npz", "empty.npz", "both.npz:desk --batch-size 0", "photos"]
+)
+def test_a_table_that_is_there_outlives_a_command_that_fails(
+    wrong: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, frames: tuple[Any, Any, Any]
+) -> None:
+    """Before: rows were looked at once the table was open, after those of the files before."""
+    source, labels, target = (np.asarray(each) for each in frames)
+    adapted(source, labels, target, out="run")
+    np.savez("both.npz", shop_x=source, shop_y=labels, desk_x=target)
+    np.savez("narrow.npz", X=target[:, 1:])
+    np.savez("infinite.npz", X=np.where(np.arange(8) == 2, np.inf, target))
+    np.savez("empty.npz", X=target[:0])
+    write_pictures(tmp_path, ("photos",), ("mug",))
+    assert main(["predict", "run", "both.npz:desk", "--out", "labels.csv"]) == 0
+    before = Path("labels.csv").read_bytes()
+    assert before
+    capsys.readouterr()
+    assert main(["predict", "run", "both.npz:desk", *wrong.split(), "--out", "labels.csv"]) == 2
+    assert Path("labels.csv").read_bytes() == before
+    assert main(["predict", "run", "both.npz:desk", *wrong.split()]) == 2
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert "Traceback" not in printed.err
+
+
 def test_whole_floats_are_labels(frames: tuple[Any, Any, Any]) -> None:
     """Before: refused, though pandas makes floats of integers wherever one was missing once."""
     source, labels, target = frames
     labels = np.asarray(labels)
-    as_floats = adapted(source, labels.astype(float), target, out="floats")
-    assert as_floats.classes == adapted(source, labels, target, out="whole").classes
+    numbered = np.array([1, 2, 5, 6])[labels]  # numbers that are missing are no classes
+    objects = numbered.astype(object)
+    objects[0] = np.int64(objects[0])
+    objects[1] = float(objects[1])
+    for number, given in enumerate((numbered, numbered.astype(float), objects)):
+        assert adapted(source, given, target, out=f"run{number}").classes == ("1", "2", "5", "6")
     for wrong, said in (
         (np.nan, "row 3 has label nan; .* rows without a label left out"),
         (0.5, "row 3 has label 0.5; expected class names or integers$"),

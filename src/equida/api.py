@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from equida.data import Domain, array_domain, benchmark
+from equida.data.arrays import whole_numbers
 from equida.data.feature_cache import Dtype, Engine
 from equida.data.task import ClassRule, check_columns
 from equida.errors import InputError
@@ -90,8 +91,8 @@ def adapt(
 
     Args:
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
-            its domains), a benchmark's domain, a `Domain`, or a pair (X, y) of arrays. None with
-            `from_run`.
+            its domains), a benchmark's domain, a `Domain`, features that `extract_features`
+            returned, or a pair (X, y) of arrays. None with `from_run`.
         target: the same; also an array X alone. Labels found there are used for evaluation only.
         method: what is added to source cross-entropy; "a+b" composes two, "package.module:Class"
             and a class mean a method of your own. "auto" tries a few methods on features and takes
@@ -440,7 +441,8 @@ def compare(
 
     Args:
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
-            its domains), or a pair (X, y) of arrays.
+            its domains), a `Domain`, features that `extract_features` returned, or a pair (X, y) of
+            arrays.
         target: the same; also an array X alone. Labels found there are used for evaluation only.
         methods: names of methods or classes of your own, "a+b" composes two; "all": the eleven
             standard systems.
@@ -540,7 +542,8 @@ def tune(
 
     Args:
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
-            its domains), or a pair (X, y) of arrays; None with `dataset`.
+            its domains), a `Domain`, features that `extract_features` returned, or a pair (X, y) of
+            arrays; None with `dataset`.
         target: the same; also an array X alone.
         method: one or several methods to search over, as a list or with commas between them.
         dataset: a benchmark, by name or path, in place of source and target.
@@ -641,7 +644,7 @@ def do_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
 
 
 def _check_columns(source: object, target: object) -> None:
-    """Compare the columns of data frames before they are stored, where columns have no names."""
+    """Compare the columns of data frames before anything is written."""
     columns, expected = (getattr(each, "columns", ()) for each in (target, source))
     check_columns(columns, expected, "target")
 
@@ -664,8 +667,7 @@ def _domain(given: DataLike, role: str) -> str | Domain:
     if labels is None:
         return array_domain(values, name=role)
     known = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
-    if known.dtype == object and all(type(label) is int for label in known.flat):
-        known = known.astype(np.int64)  # sorted by number, as other whole numbers are
+    known = whole_numbers(known, role)
     if known.ndim != 1 or known.dtype.kind not in "iu" or known.min(initial=0) < 0:
         return array_domain(values, known, name=role)
     # Numbers are names here: labels 1, 2 and 5 are three classes, not six.

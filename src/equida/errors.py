@@ -28,10 +28,10 @@ def printable_lines(text: str) -> str:
     return "\n  ".join(map(printable, text.split("\n  ")))
 
 
-def known_words(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known: Iterable[str]) -> str:
     """The end of a message on a word that is not known: what was likely meant, and what there is.
 
-    >>> known_words("nms", ["bnm", "nsm"])
+    >>> suggestion("nms", ["bnm", "nsm"])
     "; did you mean 'nsm'? Known: bnm, nsm"
     """
     names = list(known)

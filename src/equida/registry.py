@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from equida import plugins
-from equida.errors import InputError, known_words
+from equida.errors import InputError, suggestion
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Registry(Generic[T]):
             entry = self._adopt(name, plugins.load_offer(self.kind, self.offers[name]))
             return self._entries.setdefault(name, entry)
         also = f" (or {self._also})" if self._adopt is not None else ""
-        raise InputError(f"{self.kind} {name!r} does not exist{known_words(name, self)}{also}")
+        raise InputError(f"{self.kind} {name!r} does not exist{suggestion(name, self)}{also}")
 
     def get(self, name: str | None) -> T | None:
         """The entry called `name`; None where there is none, or where it cannot be had here."""

@@ -106,7 +106,7 @@ def test_a_class_without_a_source_row_is_absent() -> None:
 def test_single_rows_and_constant_features_give_finite_shares(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "ENOUGH", 1.0)
+    monkeypatch.setattr(module, "ENOUGH_AGREEMENT", 1.0)
     rows = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0]])
     constant = np.ones((6, 2))
     for found in (

@@ -114,15 +114,19 @@ def test_estimates_that_agree_on_half_or_less_are_trusted_no_further() -> None:
 
 
 def test_clusters_and_probabilities_vote_together() -> None:
-    """By hand: clusters lie along the axes. The last row is as near to both, but the classifier
-    takes it for class 1; of the row before, the classifier is less sure than its place is clear:
-    log(.6/.4) = .41 is less than 10 x (cos 0 - cos 90)."""
-    rows = np.array([[5.0, 0], [5, 0], [5, 0], [0, 5], [0, 5], [0, 5], [5, 0], [5, 5]])
-    probs = np.array([[0.9, 0.1]] * 3 + [[0.1, 0.9]] * 3 + [[0.4, 0.6], [0.05, 0.95]])
-    found = shares_from_predictions(rows, probs)
-    assert found.voted_shares.tolist() == [0.5, 0.5]
-    assert shares_from_predictions(rows, probs[:, ::-1]).voted_shares.tolist() == [0.5, 0.5]
-    assert found.predicted_shares == pytest.approx([3.45 / 8, 4.55 / 8])
+    """By hand: ten rows lie along each axis, and three more are in the first cluster although the
+    classifier takes them for class 1. Of (5, 0), log(.9/.1) = 2.2 is less than ten times the
+    difference of the cosines, which is nearly 1: it stays. Of the two rows (5, 4), whose cosines
+    are about .8 and .6, log(.99/.01) = 4.6 is more: they go."""
+    rows = np.array([[5.0, 0]] * 10 + [[0, 5]] * 10 + [[5, 0]] + [[5, 4]] * 2)
+    probs = np.array([[0.9, 0.1]] * 10 + [[0.1, 0.9]] * 10 + [[0.1, 0.9]] + [[0.01, 0.99]] * 2)
+    for found, order in (
+        (shares_from_predictions(rows, probs), [0, 1]),
+        (shares_from_predictions(rows, probs[:, ::-1]), [1, 0]),
+    ):
+        assert (23 * found.cluster_shares[order]).round(9).tolist() == [13, 10]
+        assert (23 * found.voted_shares[order]).round(9).tolist() == [11, 12]
+        assert found.predicted_shares[order] == pytest.approx([10.12 / 23, 12.88 / 23])
 
 
 def test_estimates_that_disagree_leave_the_uniform_shares() -> None:
@@ -166,6 +170,7 @@ def test_short_rows_are_estimated_as_long_ones_are(scale: float) -> None:
     source, labels = toy((40, 40), 0.0, 0)
     target, _ = toy((90, 10), 1.0, 1)
     found = estimate_shares(scale * source, labels, scale * target)
+    # The classes overlap: a classifier that knew both domains would confuse some rows, too.
     np.testing.assert_allclose(found.shares, [0.9, 0.1], atol=0.12)
 
 

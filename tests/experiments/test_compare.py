@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from equida.experiments.compare import CompareRequest, best_rows, pick_notes, ru
 from equida.experiments.execute import Ended, Workers, do_run
 from equida.experiments.grid import PlannedRun
 from equida.runs.read import load_run
-from equida.runs.table import Cell, Column, Row, Table
+from equida.runs.table import Cell, Column, Row, Table, ranked
 from equida.runs.variant import Variant
 from equida.training.request import Remarks
 
@@ -89,7 +90,7 @@ def scored(**rows: tuple[float, float, float]) -> Table:
         cells = dict.fromkeys(VALIDATORS, Cell())
         cells |= {key: Cell({0: value}) for key, value in zip(keys, values, strict=True)}
         made.append(Row(Variant(method), cells))
-    return Table("Accuracy", tuple(columns), tuple(made), (0,))
+    return Table("Accuracy", tuple(columns), ranked(made, columns), (0,))
 
 
 def test_ties_are_named_and_the_best_is_not_behind_itself() -> None:
@@ -97,11 +98,13 @@ def test_ties_are_named_and_the_best_is_not_behind_itself() -> None:
     one, two = pick_notes(
         scored(source_only=(80.0, 0.5, 0.2), nsm=(80.04, 0.5001, 0.3)), labelled=True
     )
-    assert "the scores would pick: NSM (bnm). Tied: Source only and NSM (snd)." in one
+    assert "would pick: NSM (bnm). Source only and NSM have the same snd. A score" in one
     assert "agree" not in one
-    assert two.endswith("Source only and NSM are best alike.")
+    assert two.endswith("Source only and NSM are best.")
     one, two = pick_notes(scored(source_only=(80, 0.5, 0.2), nsm=(80, 0.5, 0.2)), labelled=True)
-    assert one.startswith("Without a target label, no score picks one method. Tied: Source only")
+    assert one.startswith(
+        "Without a target label, no score picks one method. Source only and NSM have the same bnm"
+    )
     one, two = pick_notes(
         scored(source_only=(70, 0.6, 0.1), nsm=(80, 0.5, 0.1), bnm=(75, 0.5, 0.2)), labelled=True
     )
@@ -112,6 +115,16 @@ def test_ties_are_named_and_the_best_is_not_behind_itself() -> None:
     one, two = pick_notes(scored(source_only=(70, 0.4, 0.1), nsm=(80, 0.5, 0.2)), labelled=True)
     assert "They agree" in one
     assert two.endswith("the best is NSM.")
+    alone = pick_notes(scored(nsm=(80, 0.5, 0.2)), labelled=True)
+    assert alone[1] == "With the target's labels (which choose nothing here), the best is NSM."
+
+
+def test_labels_that_choose_are_not_said_to_choose_nothing() -> None:
+    table = scored(nsm=(80, 0.5, 0.2))
+    (row,) = table.rows
+    told = replace(row, variant=Variant("nsm", {"prior": "oracle"}))
+    for other in (replace(table, select="oracle"), replace(table, rows=(told,))):
+        assert pick_notes(other, labelled=True)[1] == "With the target's labels, the best is NSM."
 
 
 @pytest.mark.slow(reason="a whole comparison")

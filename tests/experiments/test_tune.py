@@ -320,7 +320,7 @@ def test_a_method_without_hyperparameters_is_tried_once(
     asked = request(blobs, tmp_path / "s", method="source_only", trials=3)
     tuned = run_tune(asked, Remarks(said.append))
     assert len(tuned.search.tried) == len(here.done) == 1
-    assert "source_only: no hyper-parameter to search, tried as by default" in said
+    assert "source_only has no hyper-parameter to search: only the default setting is tried" in said
     assert len(tune(blobs, tmp_path / "t", method="source_only,nsm", trials=3).search.tried) == 3
 
 

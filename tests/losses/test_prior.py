@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -245,7 +246,11 @@ def test_a_prior_without_equity_is_refused(loss: Loss) -> None:
 
 
 @every_loss
-@pytest.mark.parametrize("prior", ["estimate", ("a", "b", "c"), {"a": 1.0}])
+@pytest.mark.parametrize(
+    "prior",
+    ["estimate", ("a", "b", "c"), {"a": 1.0}, np.array(["a", "b", "c"]), [None, 1, 2], {1, 2}],
+    ids=str,
+)
 def test_names_in_place_of_shares_are_refused_in_one_line(loss: Loss, prior: Any) -> None:
     """Before: torch's own TypeError about invalid data types."""
     said = r"takes one share for each of the 3 classes, .* belong to equida\.adapt"

@@ -149,7 +149,7 @@ def test_an_estimate_comes_from_the_features_and_is_used_as_it_is(run: Run) -> N
 def test_cluster_labels_are_asked_once_where_the_first_two_estimates_disagree(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(label_shares, "ENOUGH", 1.0)
+    monkeypatch.setattr(label_shares, "ENOUGH_AGREEMENT", 1.0)
     asked: list[int] = []
 
     def watched(source: Any, labels: Any, target: Any, *rest: Any) -> Any:

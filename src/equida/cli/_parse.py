@@ -21,7 +21,7 @@ from equida.errors import InputError
 from equida.fields import Bounds, FieldError, FieldSpec
 
 T = TypeVar("T")
-ELSEWHERE = {
+NAMES_ELSEWHERE = {
     "--steps": "--iterations",
     "--max-steps": "--iterations",
     "--epochs": "--iterations",
@@ -128,7 +128,7 @@ def _flag(argument: Any) -> str:
 def _unrecognized(tokens: Sequence[str], arguments: type) -> str:
     said = f"unrecognized options: {', '.join(tokens)}"
     unknown = next((token.partition("=")[0] for token in tokens if token[:2] == "--"), "")
-    unknown = ELSEWHERE.get(unknown, unknown)
+    unknown = NAMES_ELSEWHERE.get(unknown, unknown)
     close = difflib.get_close_matches(unknown, _options(arguments), n=1, cutoff=0.7)
     return f"{said}; did you mean {close[0]}?" if close else said
 

@@ -59,16 +59,14 @@ def run(arguments: Arguments) -> int:
         check_table_place(arguments.out)
     tables = [rows_given(path) for path in arguments.images]
     images = [path for path, rows in zip(arguments.images, tables, strict=True) if rows is None]
-    files = files_to_label(images) if images or not tables else iter(())
+    files = files_to_label(images) if images or not tables else None
     predictor = restore(arguments.run, trust=arguments.trust, say=say)
-    if images:
-        predictor.check_takes_images()
     predictor.module.to(make_fabric(arguments.accelerator).device)
     size = arguments.batch_size
-    batches = chain(
-        *(predictor.predict_rows(rows, size) for rows in tables if rows is not None),
-        predictor.predict_batches(files, size),
-    )
+    # Whatever does not fit the run is said here, before a table is begun or written over.
+    parts = [predictor.predict_rows(rows, size) for rows in tables if rows is not None]
+    if files is not None:
+        parts.append(predictor.predict_batches(files, size))
     readable = unreadable = 0
     what = "samples" if len(images) < len(tables) else "images"
     # A table in a terminal is for the eye: no bar beside it, and nothing that a terminal obeys.
@@ -78,7 +76,7 @@ def run(arguments: Arguments) -> int:
         Bar(display_mode(False if on_terminal else None), "predict", unit=what) as bar,
     ):
         writer = csv.writer(stream, lineterminator="\n")
-        for batch in batches:
+        for batch in chain.from_iterable(parts):
             if len(batch) and not readable:  # no head for a table without rows: it looks complete
                 writer.writerow(joined([], predictor.classes).columns)
             rows = batch.rows()

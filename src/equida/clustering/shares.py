@@ -7,7 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from equida.clustering.clusters import cluster_labels
-from equida.evaluation.shares import ENOUGH, Array, ShareEstimate, estimate_shares
+from equida.evaluation.shares import ENOUGH_AGREEMENT, Array, ShareEstimate, estimate_shares
 
 
 def estimate_aim(
@@ -36,7 +36,7 @@ def estimate_aim(
     """
     if estimate is None:
         estimate = estimate_shares(source, labels, target, classes)
-    if estimate.agreement > ENOUGH:
+    if estimate.agreement > ENOUGH_AGREEMENT:
         return estimate
     found = _label_shares(source, labels, target, len(estimate.cluster_shares))
     return replace(estimate, label_shares=found)

@@ -12,6 +12,9 @@ from equida.data.domain import ArrayDomain
 from equida.data.rows import check_values
 from equida.errors import InputError
 
+MOST_WHOLE = 2.0**53
+"""From here on, floats are too coarse to tell whole numbers apart."""
+
 
 def array_domain(
     values: ArrayLike | Tensor,
@@ -62,8 +65,8 @@ def labels_and_classes(
     names = tuple(classes or ())
     check_class_names(names, name)
     found = None if labels is None else _as_array(labels, "labels", name)
-    if found is not None and found.dtype.kind == "f":
-        found = _whole(found, name)
+    if found is not None:
+        found = whole_numbers(found, name)
     if found is not None and found.dtype.kind in "iu" and (found == -1).all():
         found = None
     if found is None:
@@ -76,7 +79,7 @@ def labels_and_classes(
         found = found.astype(str)  # as truth values among objects are read
     if found.dtype.kind in "UO":
         for row, label in enumerate(found.tolist()):
-            if not isinstance(label, str | int):
+            if not isinstance(label, str | int | np.integer):
                 raise InputError(
                     f"{name}: row {row} has label {label!r}; expected class names or integers"
                 )
@@ -98,9 +101,26 @@ def labels_and_classes(
     return found.astype(np.int64), names
 
 
-def _whole(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Labels that a table holds as floats, as integers."""
-    wrong = np.flatnonzero((labels != np.floor(labels)) | (np.abs(labels) >= 2.0**53))
+def whole_numbers(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Labels that a table holds as floats or among objects as integers, if they are whole numbers.
+
+    Class names stay as they are.
+
+    Args:
+        labels: class names or numbers.
+        name: where they come from, for error messages.
+
+    Raises:
+        InputError: an array of floats has one that is not whole.
+
+    >>> whole_numbers(np.array([1.0, 5.0]), "desk").tolist()
+    [1, 5]
+    """
+    if labels.dtype.kind == "O":
+        return labels.astype(np.int64) if all(map(_is_whole, labels.flat)) else labels
+    if labels.dtype.kind != "f":
+        return labels
+    wrong = np.flatnonzero((labels != np.floor(labels)) | (np.abs(labels) >= MOST_WHOLE))
     if len(wrong):
         row = int(wrong[0])
         number = labels.reshape(-1)[row]
@@ -109,6 +129,12 @@ def _whole(labels: NDArray[Any], name: str) -> NDArray[np.int64]:
             + (", and rows without a label left out" if np.isnan(number) else "")
         )
     return labels.astype(np.int64)
+
+
+def _is_whole(label: object) -> bool:
+    if isinstance(label, float | np.floating):
+        return float(label).is_integer() and abs(float(label)) < MOST_WHOLE
+    return isinstance(label, int | np.integer) and not isinstance(label, bool)
 
 
 def _from_names(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equida.data.own import OwnBenchmark
-from equida.errors import InputError, known_words
+from equida.errors import InputError, suggestion
 from equida.files import irregular, write_atomic
 
 NAME = "dataset.toml"
@@ -117,7 +117,7 @@ def _domain(key: str, table: Any, file: Path) -> DomainEntry:
 def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], place: str) -> None:
     for name in table:
         if name not in known:
-            raise InputError(f"{place} has no key {name!r}{known_words(name, known)}")
+            raise InputError(f"{place} has no key {name!r}{suggestion(name, known)}")
 
 
 def _text(value: Any, name: str, file: Path) -> str:

@@ -104,7 +104,7 @@ def make_task(
                 f" {domain.named_as('target')} {_sample_shape(domain)}; expected samples of one"
                 " kind and size"
             )
-        check_columns(_columns(domain), _columns(source), domain.named_as("target"))
+        check_columns(columns_of(domain), columns_of(source), domain.named_as("target"))
     classes = _task_classes(source, targets, class_rule)
     kept = [of_classes(domain, classes) for domain in (source, *targets)]
     return Task(
@@ -137,6 +137,10 @@ def check_columns(columns: Sequence[str], expected: Sequence[str], origin: str) 
         )
     missing = [name for name in expected if name not in columns]
     others = [name for name in columns if name not in expected]
+    if not missing and not others:  # some name occurs several times
+        raise InputError(
+            f"{origin} has the columns {_listed(columns)}; expected {_listed(expected)}"
+        )
     raise InputError(
         f"{origin} has other columns than expected: "
         + "; ".join(
@@ -152,7 +156,8 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     return some if len(names) <= most else f"{some}, ..."
 
 
-def _columns(domain: Domain) -> tuple[str, ...]:
+def columns_of(domain: Domain) -> tuple[str, ...]:
+    """The names of its features, where they have names."""
     return domain.columns if isinstance(domain, ArrayDomain) else ()
 
 

@@ -1,10 +1,10 @@
 """The class shares of an unlabelled target, estimated without a target label.
 
-Two estimates are made, and only what they agree on is used: the mean prediction of a calibrated
-classifier, and the sizes of clusters that start from its predictions. Where the domains are so far
-apart that the two disagree, the result is uniform, and nothing is lost by aiming at it. There a
-third one may help, the shares of cluster labels (`equida.clustering.estimate_aim`), which takes
-longer.
+Two estimates are made: the mean prediction of a calibrated classifier, and the sizes of clusters
+that start from its predictions. Where they agree, classifier and clusters vote on the class of each
+sample, and the shares of the votes are used as far as the two agree. Where the domains are so far
+apart that they do not agree at all, the result is uniform. There a third one may help, the shares
+of cluster labels (`equida.clustering.estimate_aim`), which takes longer.
 
 Everything here is a deterministic function of arrays.
 """
@@ -31,7 +31,7 @@ IMPOSSIBLE = -1e4
 VOTE_SHARPNESS = 10.0
 """Factor of the cosine to a cluster's mean beside the classifier's log-probability, as that of the
 distances in cluster labels."""
-ENOUGH = 0.5
+ENOUGH_AGREEMENT = 0.5
 """Where q1 and q2 agree on more than this, a third estimate is not needed."""
 TOLERANCE = 1e-4
 """The largest derivative at which a minimum is found; shares then differ by about 1e-4."""
@@ -63,18 +63,18 @@ class ShareEstimate:
 
     @property
     def trust(self) -> float:
-        """How far `shares` are on the way from uniform ones to what is estimated.
+        """How far `shares` are on the way from uniform ones to what is estimated, at most 0.99.
 
-        t = 1 - |q1 - q|^2 / (2 |(q1 + q)/2 - 1/C|^2), kept in [0, 0.99], where q is q3 or, without
-        it, q2. So much of the mean of two estimates is signal, not mistakes, if their mistakes are
-        equally large and have a correlation of 1/3. Without q3, the agreement itself is used where
-        it is a half or less: q1 and q2 start from one classifier, which may have been misled.
+        t = 1 - |q1 - q|^2 / (2 |(q1 + q)/2 - 1/C|^2), not below 0, where q is q3 or, without it,
+        q2; for q2, this is (1 + a)/2. So much of the mean of two estimates is signal, not mistakes,
+        if their mistakes are equally large and have a correlation of 1/3. Without q3, t is a where
+        a is a half or less: q1 and q2 start from one classifier, which may have been misled.
         """
         if self.label_shares is not None:
             return _agreement(self.cluster_shares, self.label_shares, 2.0)
-        if self.agreement <= ENOUGH:
+        if self.agreement <= ENOUGH_AGREEMENT:
             return self.agreement
-        return _agreement(self.cluster_shares, self.predicted_shares, 2.0)
+        return min((1.0 + self.agreement) / 2.0, MOST_AGREEMENT)
 
     @property
     def shares(self) -> Array:

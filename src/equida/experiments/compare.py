@@ -1,6 +1,6 @@
 """Which method to use on two domains of one's own: a grid of one task, with label-free scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from equida.files import file_sha256, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import backbone_name
 from equida.runs.entry import check_labelled, check_selection
-from equida.runs.table import Row, Table
+from equida.runs.table import BEST, Row, Table
 from equida.training.build import row_shape
 from equida.training.effect import check_effect
 from equida.training.folder import RunFolder
@@ -155,40 +155,48 @@ def pick_notes(table: Table, *, labelled: bool) -> list[str]:
         best = [row.title for row in best_rows(table, name)]
         if best:
             (picked if len(best) == 1 else tied).setdefault(" and ".join(best), []).append(name)
-    if not picked and not tied:
-        return []
-    said = [_pick_sentence(picked)]
-    if tied:
-        said.append(f"Tied: {_by_title(tied)}.")
-    notes = [
-        f"{' '.join(said)} A score favours methods that maximise it themselves, and a collapsed"
-        " classifier can score well; look at the predictions before you rely on one."
-    ]
-    first = table.columns[0].key
-    if labelled and (top := best_rows(table, first)):
-        points = {row.title: round(row.cells[first].mean or 0.0, 1) for row in table.rows}
-        lost = [
-            f"{title} {points[top[0].title] - points[title]:.1f}"
-            for title in picked
-            if title not in {row.title for row in top}
-        ]
-        titles = " and ".join(row.title for row in top)
-        best_is = f"the best is {titles}" if len(top) == 1 else f"{titles} are best alike"
-        behind = "behind it" if len(top) == 1 else "behind them"
-        notes.append(
-            f"With the target's labels (which choose nothing here), {best_is}"
-            + (f"; {behind} by points of accuracy: {', '.join(lost)}." if lost else ".")
-        )
+    notes = [_score_note(picked, tied)] if picked or tied else []
+    if notes and labelled and (top := best_rows(table, table.columns[0].key)):
+        notes.append(_label_note(table, top, picked))
     return notes
 
 
-def _pick_sentence(picked: Mapping[str, Sequence[str]]) -> str:
+def _score_note(picked: Mapping[str, Sequence[str]], tied: Mapping[str, Sequence[str]]) -> str:
+    """What the scores say; both arguments hold the names of scores by what they prefer."""
     if not picked:
-        return "Without a target label, no score picks one method."
-    agree = "They disagree, so none of them is proof."
-    if len(picked) == 1:
-        agree = "They agree." if sum(map(len, picked.values())) > 1 else ""
-    return f"Without a target label, the scores would pick: {_by_title(picked)}. {agree}".rstrip()
+        said = "Without a target label, no score picks one method."
+    else:
+        said = f"Without a target label, the scores would pick: {_by_title(picked)}."
+    if len(picked) > 1:
+        said += " They disagree, so none of them is proof."
+    elif picked and not tied and sum(map(len, picked.values())) > 1:
+        said += " They agree."
+    for titles, names in tied.items():
+        said += f" {titles} have the same {' and '.join(names)}."
+    return (
+        f"{said} A score favours methods that maximise it themselves, and a collapsed classifier"
+        " can score well; look at the predictions before you rely on one."
+    )
+
+
+def _label_note(table: Table, top: Sequence[Row], picked: Collection[str]) -> str:
+    """What the accuracies say of the best rows, `top`, and of those that scores pick."""
+    accuracy = table.columns[0]
+    shown = {row.title: row.cells[accuracy.key].mean or 0.0 for row in table.rows}
+    best = round(shown[top[0].title], accuracy.digits)
+    lost = [
+        f"{title} {best - round(shown[title], accuracy.digits):.{accuracy.digits}f}"
+        for title in picked
+        if title not in {row.title for row in top}
+    ]
+    given = [each.variant.overrides.values() for each in table.rows]
+    chosen_by_labels = table.select == "oracle" or any("oracle" in values for values in given)
+    aside = "" if chosen_by_labels else " (which choose nothing here)"
+    titles = " and ".join(row.title for row in top)
+    best_is = f"the best is {titles}" if len(top) == 1 else f"{titles} are best"
+    behind = "behind it" if len(top) == 1 else "behind them"
+    points = f"; {behind} by points of accuracy: {', '.join(lost)}" if lost else ""
+    return f"With the target's labels{aside}, {best_is}{points}."
 
 
 def _by_title(names: Mapping[str, Sequence[str]]) -> str:
@@ -201,12 +209,9 @@ def _by_title(names: Mapping[str, Sequence[str]]) -> str:
 
 
 def best_rows(table: Table, key: str) -> list[Row]:
-    """The rows with the highest mean of a column, by the digits that it shows."""
-    digits = next((column.digits for column in table.columns if column.key == key), 3)
-    means = [(row, row.cells[key].mean) for row in table.rows]
-    known = [(row, round(mean, digits)) for row, mean in means if mean is not None]
-    best = max((mean for _, mean in known), default=None)
-    return [row for row, mean in known if mean == best]
+    """The rows with the best figure of a column, as it is printed."""
+    known = [row for row in table.rows if row.cells[key].mean is not None]
+    return [row for row in known if len(known) == 1 or row.cells[key].rank == BEST]
 
 
 def _adapt_request(request: CompareRequest) -> AdaptRequest:

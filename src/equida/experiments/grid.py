@@ -235,7 +235,7 @@ def chosen_methods(given: str | Sequence[str | type[Method]]) -> tuple[str, ...]
     (('nsm', 'cdan+nsm'), ('bnm',))
     """
     words = given.split(",") if isinstance(given, str) else given
-    if AUTO in words:
+    if any(AUTO in map(str.strip, word.split("+")) for word in words if isinstance(word, str)):
         raise InputError(
             f"{AUTO!r} is a search among methods and stands in no table: equida adapt --method"
             f" {AUTO}; to search among methods of your choice: equida tune --method nsm,bnm"

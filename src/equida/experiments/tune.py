@@ -128,7 +128,11 @@ def run_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
     methods, workers = _check(request)
     request = _with_pair(request)
     if len(methods) < request.trials and not any(map(search_space, methods)):
-        remarks.say(f"{' and '.join(methods)}: no hyper-parameter to search, tried as by default")
+        have = "have" if len(methods) > 1 else "has"
+        remarks.say(
+            f"{' and '.join(methods)} {have} no hyper-parameter to search: only the default setting"
+            " is tried"
+        )
         request = dataclasses.replace(request, trials=len(methods))
     out = request.out or _default_folder(request)
     with removed_if_unused(out):

@@ -1,8 +1,8 @@
 """What the losses share: checked, full-precision logits, and gradients in closed form."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, cast, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -112,14 +112,14 @@ def relative_prior(prior: Tensor | Sequence[float], logits: Tensor) -> Tensor:
 
     No class is below `SMALLEST_RELATIVE_SHARE`, so that shares of 0 are welcome.
     """
-    classes, given = logits.shape[1], cast(Any, prior)
-    named = isinstance(given, list | tuple) and any(isinstance(share, str) for share in given)
-    if named or isinstance(given, str | Mapping):
+    classes = logits.shape[1]
+    try:
+        shares = torch.as_tensor(prior, dtype=logits.dtype, device=logits.device).detach()
+    except (TypeError, ValueError, RuntimeError):
         raise ValueError(
-            f"prior is {given!r}; a loss takes one share for each of the {classes} classes, in"
+            f"prior is {prior!r}; a loss takes one share for each of the {classes} classes, in"
             " their order: names, such as 'estimate', belong to equida.adapt"
-        )
-    shares = torch.as_tensor(prior, dtype=logits.dtype, device=logits.device).detach()
+        ) from None
     if shares.shape != (classes,):
         raise ValueError(
             f"prior has shape {tuple(shares.shape)}; it needs one share for each of the "

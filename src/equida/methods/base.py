@@ -255,7 +255,7 @@ METHODS: Registry[RegisteredMethod] = Registry(
     "method",
     "equida.methods",
     adopt,
-    also="auto, which searches among some; several joined by +; package.module:Class",
+    also="several joined by +; package.module:Class",
 )
 
 M = TypeVar("M", bound=type[Method])

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equida.errors import InputError, known_words
+from equida.errors import InputError, suggestion
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods.aiming import PRIOR_FIELDS, check_prior
 from equida.methods.base import METHODS, Method, Output, TaskRows, check_signature, method_parts
@@ -258,4 +258,4 @@ def find_field(name: str, key: str) -> tuple[str, FieldSpec]:
     if meant:
         return known[meant[0]]
     names = list(known) if len(parts) > 1 else [spec.name for _, spec in known.values()]
-    raise InputError(f"{name!r} has no hyper-parameter {key!r}{known_words(key, names)}")
+    raise InputError(f"{name!r} has no hyper-parameter {key!r}{suggestion(key, names)}")

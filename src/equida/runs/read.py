@@ -3,7 +3,7 @@
 import dataclasses
 import html
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MappingView, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -201,7 +201,8 @@ class Run:
 
         Args:
             images: image files and folders of images, which are searched through; or rows like
-                those that the run was trained on: an array, a feature file, a domain.
+                those that the run was trained on: an array or a data frame, a feature file, a
+                domain, or what `equida.extract_features` returned.
             batch_size: samples that the network sees at once.
             accelerator: "cpu", "gpu" or "auto".
             progress: None shows it in a terminal or notebook; True and False force it.
@@ -215,7 +216,7 @@ class Run:
         )
         from equida.training.processes import make_fabric
 
-        images = list(images) if isinstance(images, Iterator) else images
+        images = list(images) if isinstance(images, Iterator | Set | MappingView) else images
         rows = rows_given(images)
         files = files_to_label(paths_given(images)) if rows is None else iter(())
         predictor = restore(self.path, trust=self.trust)

@@ -9,6 +9,7 @@ from typing import Any
 from equida.data import ArrayDomain, Benchmark, Task
 from equida.data.feature_file import FeatureOrigin
 from equida.data.spec import DataSpec, open_task
+from equida.data.task import check_columns, columns_of
 from equida.errors import InputError
 from equida.files import file_sha256, refuse_to_replace
 from equida.methods import check_overrides, method_name
@@ -144,6 +145,9 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
         task, images_spec, backbone = open_task(spec, classes).task, opened.spec, "none"
         origin = spec_origin(spec)
     _check_origin(request, previous, origin)
+    if request.from_run:
+        known = (finished_run(Path(request.from_run)).read_result() or {}).get("columns") or ()
+        check_columns(columns_of(task.target), known, task.target.named_as("target"))
     name, recipe = _recipe(request, spec, opened.task.name, backbone, previous)
     weights = _weights(request, previous)
     from_weights = weights and backbone != "none" and not previous

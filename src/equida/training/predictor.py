@@ -175,7 +175,8 @@ class Predictor:
             log_probs = log_probs_of(logits, inputs.to(device))
             return with_temperature(log_probs, self.temperature).exp().cpu()
 
-    def check_takes_images(self) -> Transform:
+    @property
+    def image_transform(self) -> Transform:
         """How images are prepared; InputError where the run knows rows alone."""
         if self.transform is None:
             raise InputError(
@@ -184,9 +185,8 @@ class Predictor:
             )
         return self.transform
 
-    def predict_files(self, files: Sequence[Path]) -> Predictions:
+    def _file_batch(self, files: Sequence[Path], transform: Transform) -> Predictions:
         """The predictions for image files, as one batch; unreadable files are listed apart."""
-        transform = self.check_takes_images()
         inputs: list[Tensor] = []
         kept: list[str] = []
         unreadable: list[tuple[str, str]] = []
@@ -200,15 +200,28 @@ class Predictor:
         return Predictions(self.classes, tuple(kept), probs.numpy(), tuple(unreadable))
 
     def predict_batches(self, files: Iterable[Path], batch_size: int) -> Iterator[Predictions]:
-        """The predictions for image files, a batch at a time; files are asked for as needed."""
+        """The predictions for image files, a batch at a time; files are asked for as needed.
+
+        Raises:
+            InputError: at once, before the first batch is asked for, where the run knows rows
+                alone.
+        """
         _check_batch_size(batch_size)
+        transform = self.image_transform
         left = iter(files)
-        while batch := list(islice(left, batch_size)):
-            yield self.predict_files(batch)
+        batches = iter(lambda: list(islice(left, batch_size)), [])
+        return (self._file_batch(batch, transform) for batch in batches)
 
     def predict_rows(self, rows: ArrayDomain, batch_size: int) -> Iterator[Predictions]:
-        """The predictions for rows: features as the run was trained on, or images as arrays."""
+        """The predictions for rows, a batch at a time: features as the run was trained on, or
+        images as arrays.
+
+        Raises:
+            InputError: at once, before the first batch is asked for, where the rows do not fit.
+        """
         _check_batch_size(batch_size)
+        if not len(rows):
+            raise InputError(f"{rows.name} has no rows; expected at least one")
         given = tuple(int(n) for n in rows.values.shape[1:])
         given = given[1:] if len(given) == 2 else given
         if given not in (self.row_shape, self.shape) and not self._takes(given):
@@ -217,11 +230,14 @@ class Predictor:
                 f"{rows.name}: rows have shape {given}; expected {expected}, as the run was trained"
             )
         check_columns(rows.columns, self.columns, rows.name)
-        check_finite(rows)
-        for start in range(0, len(rows), batch_size):
-            indices = np.arange(start, min(start + batch_size, len(rows)))
-            names = tuple(rows.identity(int(index)) for index in indices)
-            yield Predictions(self.classes, names, self._row_probs(rows.rows(indices)).numpy())
+        check_finite(rows, views=1)
+        starts = range(0, len(rows), batch_size)
+        return (self._row_batch(rows, start, start + batch_size) for start in starts)
+
+    def _row_batch(self, rows: ArrayDomain, start: int, end: int) -> Predictions:
+        indices = np.arange(start, min(end, len(rows)))
+        names = tuple(rows.identity(int(index)) for index in indices)
+        return Predictions(self.classes, names, self._row_probs(rows.rows(indices)).numpy())
 
     def _takes(self, shape: tuple[int, ...]) -> bool:
         """Whether the network takes images of another size than its own, as many do."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from equida.errors import InputError, known_words
+from equida.errors import InputError, suggestion
 from equida.fields import bounded, normalise, specs
 from equida.plugins import short_name
 from equida.registry import Registry
@@ -204,5 +204,5 @@ def recipe(
         chosen = dataclasses.replace(chosen, learning_rate=rate)
     for field in overrides or {}:
         if field not in specs(Recipe):
-            raise InputError(f"recipe has no field {field!r}{known_words(field, specs(Recipe))}")
+            raise InputError(f"recipe has no field {field!r}{suggestion(field, specs(Recipe))}")
     return dataclasses.replace(chosen, **(overrides or {}))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from equida.data import ArrayDomain, Task
+from equida.data.task import columns_of
 from equida.errors import InputError
 from equida.evaluation.figures import measure
 from equida.evaluation.predictions import DomainPredictions, InputRows
@@ -313,8 +314,8 @@ class Recorder:
             "picks": picks(self.history, self.config.metric),
             "seconds": seconds,
         }
-        if isinstance(self.task.target, ArrayDomain) and self.task.target.columns:
-            result["columns"] = list(self.task.target.columns)
+        if columns := columns_of(self.task.target) or columns_of(self.task.source):
+            result["columns"] = list(columns)
         if self.config.aims:
             result["aims"] = {name: asdict(aim) for name, aim in self.config.aims.items()}
         began = time.monotonic()
