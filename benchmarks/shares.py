@@ -3,8 +3,8 @@
 `python -m benchmarks shares BENCHMARK FILE [--tasks A2W,...] [--protocols natural,long-tail:30]
 [--classes 7 --draws 4] [--jobs 2]`, FILE with features. For each protocol the mean over tasks and
 draws of half the sum of |q - true share|, where q are equal shares, what classifier and clusters
-agree on, (1 - a)/C + a (q1 + q2)/2, the same with cluster labels where a is a half or less, and what
-`prior="estimate"` aims at, in which classifier and clusters also vote.
+agree on, (1 - a)/C + a (q1 + q2)/2, the same with cluster labels where a is a half or less, and
+what `prior="estimate"` aims at, in which classifier and clusters also vote.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from equida.data import Domain, array_domain, benchmark
-from equida.data.arrays import whole_numbers
+from equida.data.arrays import label_array
 from equida.data.feature_cache import Dtype, Engine
 from equida.data.task import ClassRule, check_columns
 from equida.errors import InputError
@@ -93,7 +93,8 @@ def adapt(
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
             its domains), a benchmark's domain, a `Domain`, features that `extract_features`
             returned, or a pair (X, y) of arrays. None with `from_run`.
-        target: the same; also an array X alone. Labels found there are used for evaluation only.
+        target: the same; also an array X alone. Labels found there are used for evaluation, and to
+            leave out classes that only one domain has (see `classes`; None of it with "source").
         method: what is added to source cross-entropy; "a+b" composes two, "package.module:Class"
             and a class mean a method of your own. "auto" tries a few methods on features and takes
             the one that a label-free validator prefers (docs/tune.md).
@@ -666,8 +667,7 @@ def _domain(given: DataLike, role: str) -> str | Domain:
         raise InputError("source has no labels; expected a pair (X, y), a path or a domain")
     if labels is None:
         return array_domain(values, name=role)
-    known = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
-    known = whole_numbers(known, role)
+    known = label_array(labels, role)
     if known.ndim != 1 or known.dtype.kind not in "iu" or known.min(initial=0) < 0:
         return array_domain(values, known, name=role)
     # Numbers are names here: labels 1, 2 and 5 are three classes, not six.

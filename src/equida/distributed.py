@@ -18,6 +18,11 @@ from torch import Tensor
 
 _whole: ContextVar[bool] = ContextVar("whole_batches", default=False)
 _told: set[str] = set()
+DTYPES = (
+    torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32,
+    torch.int16, torch.int8, torch.uint8, torch.bool, torch.complex64, torch.complex128,
+)  # fmt: skip
+"""What shares may consist of; processes tell each other the place in this list."""
 
 
 def gather(
@@ -190,7 +195,7 @@ def _gather_all(tensors: Sequence[Tensor], group: dist.ProcessGroup | None) -> l
         raise ValueError("global_batch has nothing to gather; pass the logits by position")
     learns = [each.requires_grad and torch.is_grad_enabled() for each in tensors]
     mine = [
-        [len(each), each.shape[1:].numel(), wants]
+        [len(each), each.shape[1:].numel(), wants, DTYPES.index(each.dtype)]
         for each, wants in zip(tensors, learns, strict=True)
     ]
     device = tensors[0].device
@@ -202,11 +207,16 @@ def _gather_all(tensors: Sequence[Tensor], group: dist.ProcessGroup | None) -> l
     for number, (tensor, learned, of_processes) in enumerate(
         zip(tensors, learns, columns, strict=True)
     ):
-        sizes, widths, wanted = zip(*of_processes, strict=True)
+        sizes, widths, wanted, dtypes = zip(*of_processes, strict=True)
         if len(set(widths)) > 1:
             raise ValueError(
                 f"argument {number} has {', '.join(map(str, widths))} values in a row in the "
                 "processes; every process must pass rows of one width, also with an empty share"
+            )
+        if len(set(dtypes)) > 1:
+            raise ValueError(
+                f"argument {number} is {', '.join(str(DTYPES[each]) for each in dtypes)} in the"
+                " processes; every process must pass rows of one dtype, also with an empty share"
             )
         if any(wanted) and not learned:
             # Backward must be reached here as well: the others wait for it.

@@ -588,8 +588,14 @@ def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The sorted labels, and for each row the index of its label among them."""
     known = column_or_1d(y, warn=True)
     assert_all_finite(known, input_name="y")
-    check_classification_targets(known)
-    classes, labels = np.unique(known, return_inverse=True)
+    try:
+        check_classification_targets(known)
+        classes, labels = np.unique(known, return_inverse=True)
+    except TypeError:  # they cannot be sorted
+        kinds = sorted({type(label).__name__ for label in known})
+        raise InputError(
+            f"y holds labels of several kinds ({', '.join(kinds)}); expected one, for every row"
+        ) from None
     if len(classes) < 2:
         raise InputError("y has only 1 class in the source; expected at least 2 classes")
     return classes, labels.astype(np.int64)

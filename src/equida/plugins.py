@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from equida.errors import InputError
@@ -282,11 +282,27 @@ def _source_sha256(top: str) -> str:
 
 
 def class_source_sha256(made: type) -> str:
-    """Digest of the source of one class, for those that no file is known of; "" without source."""
+    """Digest of the source of one class, for those that no file is known of.
+
+    Where the source is not to be had, as of a class that was made in a notebook, it is the digest
+    of what its functions do and of its plain values.
+    """
     try:
         return hashlib.sha256(inspect.getsource(made).encode()).hexdigest()
     except (OSError, TypeError):
-        return ""
+        digest = hashlib.sha256()
+        for name, value in sorted(vars(made).items()):
+            if code := getattr(value, "__code__", None):
+                digest.update(f"{name} {_code_text(code)}\n".encode())
+            elif isinstance(value, str | int | float | tuple) and not name.startswith("__"):
+                digest.update(f"{name} {value!r}\n".encode())
+        return digest.hexdigest()
+
+
+def _code_text(code: CodeType) -> str:
+    """What a function does, in a text that is the same in every process."""
+    constants = [_code_text(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
 
 
 @dataclass(frozen=True)

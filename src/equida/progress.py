@@ -62,6 +62,9 @@ def safe_console(**settings: Any) -> "Console":
     from rich.text import Text
 
     class SafeConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704: rich would end the process; the command line has its own code
+
         def render_str(self, text: str, **options: Any) -> Text:
             return super().render_str(safe_text(text), **options)
 

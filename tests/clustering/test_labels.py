@@ -271,6 +271,39 @@ def test_clusters_find_classes_that_nearest_means_mistake(shifted: Shifted) -> N
     assert np.mean(found == shifted.truth) > source_only + 0.1
 
 
+def lacking(absent: tuple[int, ...], classes: int = 6) -> Shifted:
+    """Six classes, of which the target lacks some; rows as of a network that ends in a ReLU."""
+    random = np.random.default_rng(3)
+    centres = 1.5 * random.random((classes, 24))
+    labels = np.arange(120) % classes
+    truth = np.setdiff1d(np.arange(classes), absent)[np.arange(120) % (classes - len(absent))]
+    noise, shift = random.normal(size=(2, 120, 24)), 0.3 * random.normal(size=24)
+    source = np.abs(centres[labels] + 0.3 * noise[0])
+    return Shifted(source, labels, np.abs(centres[truth] + shift + 0.3 * noise[1]), truth)
+
+
+@pytest.mark.parametrize("absent", [(), (4,), (1, 3, 4)], ids=str)
+def test_classes_that_the_target_lacks_get_no_cluster(absent: tuple[int, ...]) -> None:
+    """Before, every class got one, and took rows of others. A single cluster that leaves its class
+    is no proof: that happens to classes that are there."""
+    data = lacking(absent)
+    expected = torch.full((6,), 1 / 6)
+    probs = cluster_labels(*tensors(data), 6, expected=expected)
+    found = probs.argmax(1).numpy()
+    if len(absent) > 1:
+        assert not probs[:, list(absent)].any()
+        assert np.mean(found == data.truth) == 1.0
+    else:
+        assert bool((probs > 0).all()), "every class has a cluster"
+
+
+def test_shares_that_are_known_say_which_classes_there_are() -> None:
+    data = lacking((1, 3, 4))
+    shares = torch.full((6,), 1 / 6)
+    probs = cluster_labels(*tensors(data), 6, shares=shares, expected=shares)
+    assert bool((probs > 0).all())
+
+
 def test_views_leave_out_each_component_equally_often() -> None:
     """Before, views were drawn one by one: of 100 components, some were left out five times of ten
     and some never, and labels of two seeds differed more than they had to."""

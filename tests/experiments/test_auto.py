@@ -202,7 +202,7 @@ def test_a_candidate_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(NSM, "forward", not_finite)
     search = searched(adapt(tmp_path / "run"))
     assert [one.state for one in search.tried] == ["failed", "failed", "finished", "failed"]
-    assert "the default, NSM, failed: the loss term 'nsm' is nan" in search.summary
+    assert "the first candidate, NSM, failed: the loss term 'nsm' is nan" in search.summary
 
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def test_of_equal_scores_the_first_is_chosen() -> None:
     equal = Tried(1, "bnm", {}, "finished", 0.5)
     found = search(DEFAULT, equal)
     assert found.chosen is DEFAULT
-    assert found.summary.endswith("NSM, 0.5000, which is the default")
+    assert found.summary.endswith("NSM, 0.5000, the default")
 
 
 def test_negative_scores_are_compared_too() -> None:

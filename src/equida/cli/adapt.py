@@ -133,10 +133,10 @@ def print_result(done: "Run") -> None:
 
     labelled = done.accuracy is not None
     table = Table(title=escape(f"{done.method} on {done.task}, seed {done.seed}"))
-    table.add_column("selected by")
+    table.add_column("selected by", overflow="fold")
     names = ["step", *([done.metric] if labelled else []), "equity", "discriminability"]
     for name in names:
-        table.add_column(name.replace("_", " "), justify="right")
+        table.add_column(name.replace("_", " "), justify="right", overflow="fold")
     titles = {"last": "last step", "oracle": "oracle (uses target labels)"}
     for name, pick in done.picks.items():
         cells = [str(pick.step)]

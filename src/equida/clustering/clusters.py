@@ -1,7 +1,12 @@
 """Soft cluster labels: selective pseudo-labelling with soft k-means and random views."""
 
+import math
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +26,23 @@ from equida.evaluation.validators.input_rows import balanced_agreement
 
 SMALLEST_SHARE = 1e-3
 """The least that a class counts, of what it would at equal shares: no class is ruled out."""
+FIRST_ROUNDS = 2
+"""After so many rounds, clusters are looked at for classes that the target lacks."""
+NEARER = 0.95
+"""A cluster has stayed with its class if the distance to it is at most so much of the distance to
+the nearest other class."""
+MANY = 0.1
+"""Only where a larger share of the clusters has left its class, and more than two, are classes
+taken for absent: single clusters leave classes that are there, too."""
+
+
+class Space(NamedTuple):
+    """Unit rows of both domains on their joint principal components."""
+
+    source: Tensor
+    target: Tensor
+    middles: tuple[Tensor, Tensor]
+    """The middle of the classes of each domain."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +97,7 @@ def cluster_labels(
     the class means of the source; the mean of the softmax of minus the distances to the class means
     and of that to the cluster means. The views' labels are averaged in every round, so that a class
     that one view mistakes for another does not stay mistaken.
+    Classes that the target seems to lack (`classes_found`) get no cluster.
 
     Args:
         source: (samples, features).
@@ -100,23 +123,55 @@ def cluster_labels(
         estimate = estimate_shares(rows, counted, others, classes)
         expected = torch.from_numpy(estimate.expected_shares(counted))
     bias = None if shares is None else (shares.float() * classes).clamp_min(SMALLEST_SHARE).log()
-    width = min(rule.components, rule.components_per_class * classes)
-    find_middles = partial(class_middles, labels=labels, shares=expected)
-    joint = joint_rows(source, target, width, root=True, find_middles=find_middles)
-    middles = find_middles(*joint)
+    space = _space(source, labels, target, expected, rule)
+    present = torch.arange(classes)
+    if shares is None:  # or else they say which classes there are
+        present = classes_found(space, labels, classes, seed, rule)
+    if len(present) < classes:
+        there = torch.zeros(classes).index_fill_(0, present, 1.0)
+        space = _space(source, labels, target, expected * there, rule)
     if rule.weighted is not None:
-        return _labels(*joint, middles, labels, classes, seed, rule, bias)
+        return _last(_rounds(space, labels, classes, present, seed, rule, bias)).probs
     found = [
-        _labels(*joint, middles, labels, classes, seed, replace(rule, weighted=weighted), bias)
-        for weighted in (False, True)
+        _last(_rounds(space, labels, classes, present, seed, weighing, bias)).probs
+        for weighing in (replace(rule, weighted=False), replace(rule, weighted=True))
     ]
     inputs = InputRows(target)
     scores = [
         balanced_agreement(DomainPredictions(each.log(), inputs=inputs))
-        * found_back(*joint, labels, each.argmax(1), classes)
+        * found_back(space.source, space.target, labels, each.argmax(1), classes)
         for each in found
     ]
     return found[scores[1] > scores[0]]
+
+
+def classes_found(
+    space: Space, labels: Tensor, classes: int, seed: int = 0, rule: ClusterRule | None = None
+) -> Tensor:
+    """The classes that the target seems to have, in order; no target label is needed.
+
+    k-means makes a cluster for every class, also for one that the target lacks. Such a cluster
+    takes rows of other classes and comes to lie as near to one of these. Where many clusters have
+    left their class like that, these classes are taken for absent, and the clusters of the others
+    are looked at again, until all stay.
+
+    Args:
+        space: the rows.
+        labels: of the source.
+        classes: how many classes there are.
+        seed: the views are drawn from it.
+        rule: the constants.
+    """
+    rule = replace(rule or ClusterRule(), weighted=False)
+    present, most = torch.arange(classes), max(2, MANY * classes)
+    while True:
+        rounds = _rounds(space, labels, classes, present, seed, rule, None)
+        distances = next(islice(rounds, FIRST_ROUNDS - 1, None)).distances
+        elsewhere = distances + torch.full((len(present),), math.inf).diag()
+        stayed = distances.diagonal() <= NEARER * elsewhere.amin(1)
+        if (~stayed).sum() <= most or stayed.sum() < 2:
+            return present
+        present, most = present[stayed], 0
 
 
 def found_back(
@@ -143,26 +198,52 @@ def found_back(
     return float((right[present] / sizes[present]).mean())
 
 
-def _labels(
-    source: Tensor,
-    target: Tensor,
-    middles: tuple[Tensor, Tensor],
+def _space(
+    source: Tensor, labels: Tensor, target: Tensor, expected: Tensor, rule: ClusterRule
+) -> Space:
+    width = min(rule.components, rule.components_per_class * len(expected))
+    find_middles = partial(class_middles, labels=labels, shares=expected)
+    joint = joint_rows(source, target, width, root=True, find_middles=find_middles)
+    return Space(*joint, find_middles(*joint))
+
+
+class Round(NamedTuple):
+    """What a round of clustering finds."""
+
+    probs: Tensor
+    """The probability of each class for each target row, (samples, classes)."""
+    distances: Tensor
+    """From the cluster of each class (row) to the mean of each class of the source (column), the
+    mean over views."""
+
+
+def _last(rounds: Iterator[Round]) -> Round:
+    return deque(rounds, maxlen=1)[0]
+
+
+def _rounds(
+    space: Space,
     labels: Tensor,
     classes: int,
+    present: Tensor,
     seed: int,
     rule: ClusterRule,
     bias: Tensor | None,
-) -> Tensor:
+) -> Iterator[Round]:
+    """The rounds of cluster labels, with clusters for the classes that are `present`."""
+    source, target, middles = space
     known = one_hot(labels, classes).to(source.dtype)
     chosen = torch.zeros(len(target), dtype=torch.bool)
     probs = target.new_zeros(len(target), classes)
     dimensions = min(rule.dimensions, rule.dimensions_per_class * classes)
     views, weighted = _views(source.shape[1], classes, rule, seed), bool(rule.weighted)
     centred_source, centred_target = source - middles[0], target - middles[1]
+    if bias is not None:
+        bias = bias[present]
     for number in range(rule.rounds + 1):
         learned = torch.cat([labels, probs.argmax(1)[chosen]])
         scatter = class_scatter(torch.cat([source, target[chosen]]), learned, classes)
-        found = []
+        found, distances = [], []
         for columns in views:
             some = supervised_projection(scatter.of(columns), dimensions, weighted=weighted)
             # Zeros for the components that are left out: cheaper than copies of the others.
@@ -170,15 +251,17 @@ def _labels(
             projection[columns] = some.to(source.dtype)
             seen = normalize(centred_source @ projection, dim=1)
             unseen = normalize(centred_target @ projection, dim=1)
-            means = class_means(seen, known)
+            means = class_means(seen, known)[present]
             clusters = _soft_k_means(unseen, means, rule, bias)
             found += [
                 _nearness(unseen, centres, rule.label_sharpness, bias)
                 for centres in (means, clusters)
             ]
-        probs = torch.stack(found).mean(0)
+            distances.append(torch.cdist(clusters, means))
+        probs = target.new_zeros(len(target), classes)
+        probs[:, present] = torch.stack(found).mean(0)
+        yield Round(probs, torch.stack(distances).mean(0))
         chosen = surest(probs, min(1.0, (number + 1) / rule.rounds))
-    return probs
 
 
 def _views(width: int, classes: int, rule: ClusterRule, seed: int) -> list[Tensor]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
@@ -41,6 +42,8 @@ def array_domain(
     >>> array_domain(np.zeros((3, 5)), name="desk").labels is None
     True
     """
+    if isinstance(values, Tensor) and values.layout != torch.strided:
+        raise InputError(f"{name}: values are a sparse tensor; make them dense with .to_dense()")
     rows = values.detach() if isinstance(values, Tensor) else _numbers(values, name)
     check_values(rows, name)
     if len(rows) == 0:
@@ -64,9 +67,7 @@ def labels_and_classes(
     """
     names = tuple(classes or ())
     check_class_names(names, name)
-    found = None if labels is None else _as_array(labels, "labels", name)
-    if found is not None:
-        found = whole_numbers(found, name)
+    found = None if labels is None else label_array(labels, name)
     if found is not None and found.dtype.kind in "iu" and (found == -1).all():
         found = None
     if found is None:
@@ -99,6 +100,21 @@ def labels_and_classes(
             f" an index into its {len(names)} classes"
         )
     return found.astype(np.int64), names
+
+
+def label_array(labels: Any, name: str) -> NDArray[Any]:
+    """Labels as an array, in which whole numbers are integers.
+
+    Args:
+        labels: an array, a tensor, a list or a column of a table.
+        name: where they come from, for error messages.
+    """
+    values = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+    found = _as_array(values, "labels", name)
+    if found.dtype.kind == "U" and isinstance(labels, list | tuple):
+        # numpy makes text of whatever stands among names, so that nan would be a class.
+        found = np.array(labels, dtype=object)
+    return whole_numbers(found, name)
 
 
 def whole_numbers(labels: NDArray[Any], name: str) -> NDArray[Any]:
@@ -162,12 +178,17 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
 
 
 def _column_names(values: Any) -> tuple[str, ...]:
-    """The names of a data frame's columns, where they are text; else none."""
+    """The names of a data frame's columns as text; () for an array, and for the numbers that a
+    frame without names has."""
     names = tuple(getattr(values, "columns", ())) if hasattr(values, "to_numpy") else ()
-    return names if all(isinstance(column, str) for column in names) else ()
+    return () if names == tuple(range(len(names))) else tuple(map(str, names))
 
 
 def _as_array(values: ArrayLike, what: str, name: str) -> NDArray[Any]:
+    if np.ma.is_masked(values):
+        raise InputError(f"{name}: some {what} are masked; leave these rows out, or fill them")
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
     try:
         return np.asarray(values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:  # such as ragged lists

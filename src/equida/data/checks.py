@@ -18,6 +18,8 @@ Advance = Callable[[int], None]
 
 _CHUNK = 256
 _ROWS_AT_ONCE = 8192
+MOST_VALUE = 1e18
+"""Sums of squares of larger values are not finite in float32."""
 
 
 def check_readable(
@@ -97,14 +99,19 @@ def check_finite(domain: ArrayDomain, views: int | None = None) -> None:
     for start in range(0, len(domain), step):
         given = take_rows(domain.values, np.arange(start, min(start + step, len(domain))))
         flat = (given[:, :views] if several else given).flatten(1)
-        finite = flat.to(torch.float32).isfinite()
-        if not bool(finite.all()):
-            row, place = (~finite).nonzero()[0].tolist()
+        usable = _usable(flat)
+        if not bool(usable.all()):
+            row, place = (~usable).nonzero()[0].tolist()
             column = place % given.shape[-1] if several else place
             raise InputError(
                 f"{domain.name}: {domain.identity(start + row)} has a value in column {column} that"
                 f" {_complaint(flat[row, place])}"
             )
+
+
+def _usable(values: Tensor) -> Tensor:
+    """Which values are finite, also as float32 and when their squares are added up."""
+    return values.to(torch.float32).abs() <= MOST_VALUE
 
 
 def _complaint(value: Tensor) -> str:
@@ -140,7 +147,7 @@ def _checked(
 
 def _not_finite(domain: ArrayDomain, chunk: range) -> list[tuple[int, str]]:
     given = take_rows(domain.values, np.asarray(chunk)).flatten(1)
-    wrong = (~given.to(torch.float32).isfinite().all(1)).nonzero().flatten().tolist()
+    wrong = (~_usable(given).all(1)).nonzero().flatten().tolist()
     whole = {row: bool(given[row].isfinite().all()) for row in wrong}
     reasons = {False: "values that are not finite", True: "values that are too large for float32"}
     return [(chunk[row], f"holds {reasons[whole[row]]}") for row in wrong]

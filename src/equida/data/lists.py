@@ -162,8 +162,8 @@ def _read(file: Path) -> _Lines:
         path, label = _split(line)
         if not is_image_name(path) or (label is not None and label < 0):
             raise InputError(
-                f"{file}:{number}: read {_short(line)!r}; expected the path of an image and one"
-                " label from 0"
+                f"{file}:{number}: read {_short(line)!r}; expected the path of an image and, where"
+                " it is labelled, the number of its class, from 0"
             )
         if paths and (label is None) == bool(labels):
             raise InputError(

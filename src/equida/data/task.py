@@ -128,6 +128,10 @@ def check_columns(columns: Sequence[str], expected: Sequence[str], origin: str) 
 
     >>> check_columns(["height", "width"], ["height", "width"], "target")
     """
+    # The columns of an array are numbered, which must agree with numbers in another order.
+    numbers = [str(number) for number in range(len(columns or expected))]
+    if sorted(columns or expected) == sorted(numbers):
+        columns, expected = columns or numbers, expected or numbers
     if not columns or not expected or list(columns) == list(expected):
         return
     if sorted(columns) == sorted(expected):

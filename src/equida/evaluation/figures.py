@@ -4,6 +4,7 @@ One entry of `FIGURES` is all that a new figure needs: runs record it, and table
 page show it under its title.
 """
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -107,9 +108,17 @@ for _figure in (
     ),
 ):
     FIGURES.add(_figure.name, _figure)
-for _name in VALIDATORS:
-    if _name not in FIGURES:
-        FIGURES.add(_name, _score_figure(_name))
+
+
+def _with_validators() -> Registry[Figure]:
+    """The figures, of which every validator is one, also one that was made known just now."""
+    for name in VALIDATORS:
+        if name not in FIGURES:
+            FIGURES.add(name, _score_figure(name))
+    return FIGURES
+
+
+_with_validators()
 
 
 def measure(
@@ -119,6 +128,8 @@ def measure(
 ) -> dict[str, float]:
     """Every figure that can be computed, by name; costly validators where they are asked for.
 
+    One that is not finite cannot be: a target of one sample has no neighbours to agree with.
+
     >>> import torch
     >>> certain = (torch.eye(2) * 50).log_softmax(1)
     >>> figures = measure(DomainPredictions(certain))
@@ -127,11 +138,13 @@ def measure(
     """
     names = [
         name
-        for name in FIGURES
+        for name in _with_validators()
         if name not in VALIDATORS or not VALIDATORS[name].costly or name in asked
     ]
     found = {name: FIGURES[name].compute(target, source) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+    return {
+        name: value for name, value in found.items() if value is not None and math.isfinite(value)
+    }
 
 
 def columns() -> list[Figure]:

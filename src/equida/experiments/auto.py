@@ -77,14 +77,15 @@ def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
             one, result = _try(plan, number, method, overrides, request, remarks)
             if result:
                 score, value = auto_score(result)
-                one = dataclasses.replace(one, score=value)
+                missing = f"its {score} cannot be computed" if value is None else ""
+                one = dataclasses.replace(one, score=value, reason=missing)
             shown = one.reason if one.score is None else f"{score} {one.score:.4f}"
             taken = f" in {duration(one.seconds)}" if one.seconds else ""
             remarks.say(f"{number + 1}/{len(candidates)} {one.title}: {shown}{taken}")
             tried.append(one)
         search = Search("auto", score, False, tuple(tried))
         if search.chosen is None:
-            raise InputError(f"{search.summary}; the first failed: {tried[0].reason}")
+            raise InputError(f"{search.summary}; of the first: {tried[0].reason}")
         search.write(plan.folder)
     remarks.say(search.summary)
     return _plan(plan, search.chosen.method, search.chosen.overrides)
@@ -126,8 +127,8 @@ def _try(
         there = RunFolder(mine.folder).read_config()
         if there and not there.describes_same_run(mine.config):
             raise InputError(
-                f"{mine.folder} holds an unfinished run of another configuration; choose another"
-                " --out"
+                f"{mine.folder} holds an unfinished run of another configuration"
+                f" ({there.difference(mine.config)}); choose another --out"
             )
         try:
             result = _train(mine, request, remarks)

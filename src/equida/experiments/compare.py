@@ -32,9 +32,9 @@ from equida.training.recipe import default_recipe, recipe
 from equida.training.request import (
     AdaptRequest,
     Remarks,
+    data_remarks,
     data_spec,
     open_request,
-    small_domains,
 )
 from equida.training.task_features import (
     spec_origin,
@@ -123,8 +123,8 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         images, spec = spec, write_task_features(asked, opened, backbone, folder.path, remarks)
         backbone = "none"
     name = request.recipe or default_recipe(backbone)
-    if small := small_domains(task, recipe(name, request.recipe_params).batch_size):
-        remarks.say(small)
+    for line in data_remarks(task, recipe(name, request.recipe_params).batch_size):
+        remarks.say(line)
     weights = request.weights if backbone != "none" else None
     grid = Grid(
         None,

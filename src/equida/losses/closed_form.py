@@ -73,15 +73,15 @@ def log_probabilities(logits: Tensor) -> Tensor:
     return logits.log_softmax(1).clamp_min(torch.finfo(logits.dtype).min / 8)
 
 
-def in_range(name: str, value: float, low: float, high: float) -> None:
+def in_range(name: str, value: Any, low: float, high: float) -> None:
     """A ValueError unless low <= value <= high; NaN is outside every range."""
-    if not low <= value <= high:
+    if value is None or isinstance(value, str) or not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; it must be in [{low:g}, {high:g}]")
 
 
-def positive(name: str, value: float) -> None:
+def positive(name: str, value: Any) -> None:
     """A ValueError unless the value is finite and above 0."""
-    if not (0 < value < math.inf):
+    if value is None or isinstance(value, str) or not 0 < value < math.inf:
         raise ValueError(f"{name} is {value!r}; it must be finite and above 0")
 
 

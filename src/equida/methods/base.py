@@ -159,7 +159,7 @@ class Method(nn.Module):
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
         """The terms to add for one step; `progress` runs from 0 to 1 over the training."""
-        raise NotImplementedError
+        raise InputError(f"{type(self).__name__} has no forward; see CONTRIBUTING.md, a method")
 
     def ramped_terms(
         self, source: Output, labels: Tensor, target: Output, progress: float, ramp: float
@@ -171,6 +171,13 @@ class Method(nn.Module):
                 f"{type(self).__name__}.forward returned a {type(terms).__name__}; expected a"
                 " dictionary of named loss terms"
             )
+        for name, term in terms.items():
+            if not isinstance(term, Tensor) or term.numel() != 1:
+                shape = f"shape {tuple(term.shape)}" if isinstance(term, Tensor) else repr(term)
+                raise InputError(
+                    f"{type(self).__name__}.forward returned {shape} for the term {name!r};"
+                    " expected a tensor of one number"
+                )
         if ramp == 1.0 or self.owns_cross_entropy:
             return terms
         return {

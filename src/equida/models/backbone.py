@@ -29,6 +29,7 @@ from equida.models.weights import (
     first_line,
     hub_file,
     load_weights,
+    module_sha256,
     state_sha256,
     wheel_file,
 )
@@ -210,7 +211,7 @@ def backbone_name(given: str | nn.Module) -> str:
         given: what `load_backbone` takes, or a module from images to features.
     """
     if isinstance(given, nn.Module):
-        name = f"object:{type(given).__name__}-{state_sha256(given)[:10]}"
+        name = _object_name(given)
         OBJECTS[name] = given
     else:
         name = complete_name(checked_value(given, str | nn.Module, "backbone"))
@@ -218,11 +219,22 @@ def backbone_name(given: str | nn.Module) -> str:
     return name
 
 
+def _object_name(module: nn.Module) -> str:
+    return f"object:{type(module).__name__}-{module_sha256(module)[:10]}"
+
+
 def give_backbone(module: nn.Module, name: str) -> None:
     """Let `module` be the one that a record calls `name`."""
     if not name.startswith("object:"):
         raise InputError(
             f"the run's backbone is {name!r}, which is found by its name; leave backbone= out"
+        )
+    # Earlier versions named a module after its weights alone.
+    earlier = f"object:{type(module).__name__}-{state_sha256(module)[:10]}"
+    if name not in (_object_name(module), earlier):
+        raise InputError(
+            f"the run's backbone was {name!r}, and the module that is given is"
+            f" {_object_name(module)!r}: it has other weights or another structure"
         )
     OBJECTS[name] = module
     plugins.permit(name)

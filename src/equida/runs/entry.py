@@ -1,5 +1,6 @@
 """A run's place in a table, and the figures that a selection takes from its result."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,8 +76,9 @@ class Entry:
         return found
 
     def figure(self, name: str, select: str) -> float | None:
-        """One figure of the evaluation that a selection picks."""
-        return (self.figures(select) or {}).get(name)
+        """One figure of the evaluation that a selection picks; None where it is not finite."""
+        value = (self.figures(select) or {}).get(name)
+        return value if value is not None and math.isfinite(value) else None
 
     def accuracy(self, select: str) -> float | None:
         """The accuracy that the task is judged by, in percent; None without target labels."""

@@ -8,7 +8,10 @@ from html import escape as escape_html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from equida.errors import InputError
+from equida.fields import checked_value
 
 if TYPE_CHECKING:
     from equida.runs.table import Cell, Column, Row, Table
@@ -277,10 +280,13 @@ def frame(table: "Table") -> Any:
         import pandas
     except ImportError:
         raise InputError("a DataFrame needs pandas: pip install pandas") from None
+    parts = (("mean", "mean", float), ("std", "deviation", float), ("seeds", "count", int))
     data = {
-        (column.title, what): [getattr(row.cells[column.key], name) for row in table.rows]
+        (column.title, what): np.array(
+            [getattr(row.cells[column.key], name) for row in table.rows], dtype
+        )
         for column in table.columns
-        for what, name in (("mean", "mean"), ("std", "deviation"), ("seeds", "count"))
+        for what, name, dtype in parts
     }
     return pandas.DataFrame(data, index=pandas.Index([r.title for r in table.rows], name="method"))
 
@@ -288,7 +294,11 @@ def frame(table: "Table") -> Any:
 def written(text: str, file: str | Path | None) -> str:
     """The text, also in a file where one is named."""
     if file is not None:
-        Path(file).write_text(text, encoding="utf-8")
+        try:
+            Path(checked_value(file, str | Path, "file")).write_text(text, encoding="utf-8")
+        except OSError as error:
+            reason = f"{error.strerror}; choose another file"
+            raise InputError(f"cannot write {file}: {reason}") from None
     return text
 
 

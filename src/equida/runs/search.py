@@ -102,15 +102,17 @@ class Search:
         """In one line, what was chosen and how it compares with the default."""
         chosen, default = self.chosen, self.default
         if chosen is None or chosen.score is None:
-            return f"none of {self.count} has finished"
+            scored = "a score" if any(one.state == "finished" for one in self.tried) else "finished"
+            return f"none of {self.count} has {scored}"
         said = f"chosen of {self.count} by {self.chosen_by}:"
         said += f" {chosen.title}, {chosen.score:.4f}"
+        called = "the first candidate" if self.kind == "auto" else "the default"
         if default is None or default is chosen:
-            return said + (", which is the default" if default else "")
+            return said + (f", {called}" if default else "")
         if default.score is None:
-            return f"{said}; the default, {default.title}, failed: {default.reason}"
+            return f"{said}; {called}, {default.title}, failed: {default.reason}"
         gain = chosen.score - default.score
-        return f"{said}; the default, {default.title}, has {default.score:.4f} ({gain:+.4f})"
+        return f"{said}; {called}, {default.title}, has {default.score:.4f} ({gain:+.4f})"
 
     def write(self, folder: Path) -> None:
         """Write the record into a folder; folders of runs are stored relative to it."""

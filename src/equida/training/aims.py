@@ -181,7 +181,7 @@ def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:
     for part, aim in aims.items():
         shares = np.array(aim.aim)
         most, least = int(shares.argmax()), int(shares.argmin())
-        by = prior_title(aim.prior)
+        by = "the list that was given" if is_shares(aim.prior) else prior_title(aim.prior)
         if aim.agreement is not None:
             trust = aim.agreement if aim.trust is None else aim.trust
             by += f" (trusted by {100 * trust:.0f} %)"

@@ -141,6 +141,11 @@ def build_run(
     if recipe.compile:
         network.compile()
     source, held_out = (None, None) if config.from_run else split(task.source, config)
+    if held_out is not None and not len(held_out):
+        raise InputError(
+            f"holdout is {recipe.holdout}, which keeps no sample of {task.source.name} apart: every"
+            " class has one; set it to 0"
+        )
     return Built(
         dataclasses.replace(config, weights_sha256=sha256, aims=aims),
         objective,

@@ -136,6 +136,26 @@ class RunConfig:
         digest where both configs have it, otherwise by their file. Class shares follow from the
         rest.
         """
+        mine, theirs = self._comparable(other)
+        return mine == theirs
+
+    def difference(self, other: "RunConfig") -> str:
+        """In words, the first thing that makes the run of another config, `other`, another run."""
+        there, here = map(dataclasses.asdict, self._comparable(other))
+        for name in there:
+            pair = there[name], here[name]
+            if pair[0] == pair[1]:
+                continue
+            if all(isinstance(value, dict) for value in pair):
+                keys = {**pair[0], **pair[1]}
+                name = next(key for key in keys if pair[0].get(key) != pair[1].get(key))
+                pair = pair[0].get(name), pair[1].get(name)
+            first, second = ("its default" if value is None else repr(value) for value in pair)
+            return f"{name.replace('_', ' ')} is {first} there and {second} here"
+        return ""
+
+    def _comparable(self, other: "RunConfig") -> tuple["RunConfig", "RunConfig"]:
+        """Both, without what does not count."""
         both_known = bool(self.weights_sha256 and other.weights_sha256)
         ignored: dict[str, Any] = {"weights": None} if both_known else {"weights_sha256": ""}
         ignored |= {"recipe_name": "", "recipe_changes": {}, "aims": {}}
@@ -145,7 +165,7 @@ class RunConfig:
             dataclasses.replace(config, overrides=config._spread_overrides(), **ignored)
             for config in (self, other)
         )
-        return mine == theirs
+        return mine, theirs
 
     def _spread_overrides(self) -> Mapping[str, Any]:
         """The overrides by part: earlier versions recorded a prior without the part that has it."""

@@ -62,7 +62,7 @@ class RunFolder:
         return locked(self.path, wait=wait)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")
+        write_atomic(self.path / name, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
         write_atomic(self.path / name, text)

@@ -112,7 +112,9 @@ def _leave() -> None:
 def check_processes(batch_size: int, devices: int, num_nodes: int, threads: int) -> None:
     """Raise InputError for numbers that cannot be, or that cannot share batches equally."""
     check_count("--threads", threads, f"0 (as suits the data) or a whole number up to {MOST}")
-    if devices < 1 or num_nodes < 1 or batch_size % (devices * num_nodes):
+    check_count("--devices", devices, f"a whole number from 1 to {MOST}", 1)
+    check_count("--num-nodes", num_nodes, f"a whole number from 1 to {MOST}", 1)
+    if batch_size % (devices * num_nodes):
         raise InputError(
             f"{devices} devices on {num_nodes} machines cannot share batches of {batch_size}"
             " equally; the batch size must be a multiple of devices times machines"

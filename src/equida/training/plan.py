@@ -25,17 +25,17 @@ from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
 from equida.training.launch import check_processes
 from equida.training.predictor import classes_of, finished_run
-from equida.training.processes import started_outside
+from equida.training.processes import check_accelerator, started_outside
 from equida.training.recipe import Recipe, default_recipe
 from equida.training.recipe import recipe as make_recipe
 from equida.training.request import (
     AdaptRequest,
     OpenedRequest,
     Remarks,
+    data_remarks,
     data_spec,
     default_folder,
     open_request,
-    small_domains,
 )
 from equida.training.task_features import (
     spec_origin,
@@ -82,8 +82,10 @@ class Plan:
                     f"{self.folder} holds a run of other code ({_said(there)} there,"
                     f" {_said(self.config)} here); choose another --out"
                 )
+            differs = f" ({there.difference(config)})" if there else ""
             raise InputError(
-                f"{self.folder} holds a finished run of another configuration; choose another --out"
+                f"{self.folder} holds a finished run of another configuration{differs}; choose"
+                " another --out"
             )
         return folder.read_result()
 
@@ -113,8 +115,8 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     opened = open_request(request, spec, remarks)
     folder = Path(request.out or default_folder(opened, request))
     check_folder(folder, opened, request.from_run)
-    if small := small_domains(opened.task, recipe.batch_size):
-        remarks.say(small)
+    for line in data_remarks(opened.task, recipe.batch_size):
+        remarks.say(line)
     images = not isinstance(opened.task.target, ArrayDomain)
     if request.features is None:
         request = dataclasses.replace(request, features=images)
@@ -246,6 +248,11 @@ def _checked_recipe(
             raise InputError(
                 f"--backbone is what {request.from_run} was trained with; leave it out with --from"
             )
+        for name in ("holdout", "label_smoothing"):
+            if request.recipe_params.get(name):
+                raise InputError(
+                    f"{name} has no effect with --from RUN: there is no source; leave it out"
+                )
         for name in ("bottleneck", "bottleneck_norm", "bottleneck_relu"):
             was, asked = getattr(previous.recipe, name), getattr(recipe, name)
             if was != asked:
@@ -253,6 +260,7 @@ def _checked_recipe(
                     f"{name} is {asked}, but {was} in {request.from_run}; leave it as it was"
                 )
     check_processes(recipe.batch_size, request.devices, request.num_nodes, request.threads)
+    check_accelerator(request.accelerator)
     return recipe
 
 

@@ -304,6 +304,8 @@ def rows_given(given: Any) -> ArrayDomain | None:
         given = given.domain()
     if isinstance(given, ArrayDomain):
         return given
+    if isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) > np.ndim(given[1]) > 0:
+        raise InputError("rows are a pair (X, y); expected X alone: labels are what is predicted")
     if isinstance(given, Domain) or _are_paths(given):
         return None
     return array_domain(given, name="rows")
@@ -412,9 +414,15 @@ def finished_run(folder: Path) -> RunFolder:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a run folder; expected one made by equida adapt")
     for name in ("config.json", "result.json", "model.safetensors"):
-        if not (folder / name).exists():
-            state = "is unfinished" if (folder / "config.json").exists() else "is not a run folder"
-            raise InputError(f"{folder} {state}: it has no {name}; run equida adapt to the end")
+        if (folder / name).exists():
+            continue
+        if (folder / "config.json").exists():
+            raise InputError(
+                f"{folder} is unfinished: it has no {name}; run equida adapt to the end"
+            )
+        below = sorted(folder.glob("*/result.json"))
+        hint = f"; choose a run in it, such as {below[0].parent}" if below else ""
+        raise InputError(f"{folder} is not a run folder: it has no {name}{hint}")
     return RunFolder(folder)
 
 

@@ -74,6 +74,15 @@ def started_outside(processes: int, num_nodes: int = 1) -> bool:
     return processes > 1 and (num_nodes > 1 or by_srun or "TORCHELASTIC_RUN_ID" in os.environ)
 
 
+ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
+
+
+def check_accelerator(name: str) -> None:
+    """Raise InputError where there is no such kind of device."""
+    if name not in ACCELERATORS:
+        raise InputError(f"accelerator is {name!r}; it must be one of {', '.join(ACCELERATORS)}")
+
+
 def make_fabric(
     accelerator: str = "auto",
     devices: int | list[int] = 1,
@@ -84,11 +93,12 @@ def make_fabric(
     """Device, precision and processes, or an InputError that says what this machine lacks.
 
     Args:
-        accelerator: "cpu", "gpu", "mps" or "auto".
+        accelerator: one of `ACCELERATORS`.
         devices: how many on each machine, or which ones.
         num_nodes: machines.
         precision: as in `Recipe`.
     """
+    check_accelerator(accelerator)
     count = devices if isinstance(devices, int) else len(devices)
     if count == num_nodes == 1 and precision == "32-true" and _means_cpu(accelerator):
         return OneProcess()

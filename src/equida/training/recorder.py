@@ -149,10 +149,10 @@ class Recorder:
         if (self.folder.path / "result.json").exists():
             raise InputError(f"{self.folder.path} holds a finished run; choose another folder")
         state = self.folder.load_checkpoint()
-        if state and not config_of(state).describes_same_run(self.config):
+        if state and not (there := config_of(state)).describes_same_run(self.config):
             raise InputError(
-                f"{self.folder.path} holds an unfinished run of another configuration; "
-                "finish or remove it, or choose another folder"
+                f"{self.folder.path} holds an unfinished run of another configuration"
+                f" ({there.difference(self.config)}); finish or remove it, or choose another folder"
             )
         self.folder.truncate_log(state["step"] if state else -1)
         self.folder.write_json("config.json", self.config.to_json(processes(self.fabric)))
@@ -270,7 +270,12 @@ class Recorder:
 
     def _save(self, done: int) -> None:
         if self.recipe.keep != "last":
-            best = picks(self.history, self.config.metric)[self.recipe.keep]
+            best = picks(self.history, self.config.metric).get(self.recipe.keep)
+            if best is None:
+                raise InputError(
+                    f"keep is {self.recipe.keep!r}, which cannot be computed for a target of"
+                    f" {len(self.task.judged)} samples; leave it out, or keep another step"
+                )
             if best["step"] == done:
                 state = self.built.objective.state_dict()
                 self.best = {name: value.detach().cpu().clone() for name, value in state.items()}

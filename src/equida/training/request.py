@@ -17,7 +17,7 @@ from equida.data.layouts import find_choices
 from equida.data.open import open_path, split_path
 from equida.data.shares import checked_shares, subsampled
 from equida.data.spec import DataSpec, open_task, task_of
-from equida.data.task import ClassRule
+from equida.data.task import ClassRule, columns_of
 from equida.errors import InputError
 from equida.fields import PathText, check_request
 from equida.progress import Mode
@@ -25,6 +25,10 @@ from equida.training.predictor import classes_of
 
 LOG = logging.getLogger(__name__)
 ROWS_AT_ONCE = 8192
+UNEVEN = 100.0
+"""Columns of a table differ much in scale where one varies so many times as the median column."""
+UNEVEN_ROWS = 2000
+"""About how many rows are looked at for that."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +277,12 @@ def domains_sha256(*domains: Domain | None) -> str:
     return digest.hexdigest()
 
 
-def small_domains(task: Task, batch_size: int) -> str:
+def data_remarks(task: Task, batch_size: int) -> list[str]:
+    """What to know of the data before training, a line each."""
+    return [line for line in (_small_domains(task, batch_size), _uneven_columns(task)) if line]
+
+
+def _small_domains(task: Task, batch_size: int) -> str:
     """In one line, which domains are smaller than a batch; "" where none is."""
     small = [
         f"{domain.name} has {len(domain)} samples"
@@ -283,6 +292,31 @@ def small_domains(task: Task, batch_size: int) -> str:
     if not small:
         return ""
     return f"{' and '.join(small)}, fewer than a batch of {batch_size}: its samples are repeated"
+
+
+def _uneven_columns(task: Task) -> str:
+    """In one line, that the source's columns differ much in scale; "" where they do not.
+
+    Features of networks do not; the columns of a table may, and then the largest alone are learned
+    from.
+    """
+    source = task.source
+    if not isinstance(source, ArrayDomain) or len(source.values.shape) != 2:
+        return ""
+    rows = source.rows(np.arange(0, len(source), -(-len(source) // UNEVEN_ROWS)))
+    deviations = rows.std(0)
+    varying = deviations[deviations > 0]
+    if not len(varying):
+        return ""
+    typical, largest = float(varying.median()), int(deviations.argmax())
+    if not float(deviations[largest]) > UNEVEN * typical:
+        return ""
+    names = columns_of(source)
+    column = repr(names[largest]) if names else str(largest)
+    return (
+        f"column {column} varies {float(deviations[largest]) / typical:.0f} times as much as the"
+        " median column: scale the columns alike before (EquidaClassifier does it by itself)"
+    )
 
 
 def default_folder(opened: OpenedRequest, request: AdaptRequest) -> Path:

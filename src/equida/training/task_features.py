@@ -49,6 +49,9 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     file, path = split_path(os.path.abspath(str(pair[stored])))[0], str(pair[images])
     origin = feature_origin(existing(file))
     existing(split_path(os.path.abspath(path))[0])
+    other = Path(path)
+    if origin is None and other.suffix and other.suffix != ".txt" and other.is_file():
+        return request  # whatever it is, it is no images: opening it says what is expected
     if origin is None:
         raise InputError(
             f"{file} does not say which network computed its features, so that those of {path}"
@@ -76,7 +79,7 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     ignore = images == "target" and request.ignore_target_labels
     domain = unlabelled_folder(path) if ignore and os.path.isdir(path) else open_path(path)
     check_features_folder(request, origin.backbone, out)
-    made = (out / "features-0.safetensors").absolute()
+    made = Path(os.path.abspath(out / "features-0.safetensors"))
     remarks.say(f"features of {len(domain):,} images of {path} with {origin.backbone}: {made}")
     weights = Path(request.weights) if request.weights else None
     extractor = FeatureExtractor(origin.backbone, weights, remarks.say)
@@ -108,7 +111,7 @@ def write_task_features(
     groups = [domains] if of_data_set else [[domain] for domain in domains]
     files: list[str] = []
     for group in groups:
-        file = (folder / f"features-{len(files)}.safetensors").absolute()
+        file = Path(os.path.abspath(folder / f"features-{len(files)}.safetensors"))
         names = " and ".join(domain.name for domain in group)
         remarks.say(
             f"features of {sum(map(len, group)):,} images of {names} with {backbone}: {file}"
