@@ -2,6 +2,7 @@
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,22 @@ def test_labels_of_several_kinds_in_the_estimator() -> None:
     mixed = np.array([None if label > 1 else "a" for label in data.labels])
     with pytest.raises(InputError, match=r"y holds labels of several kinds \(NoneType, str\)"):
         equida.EquidaClassifier().fit(data.source, mixed, X_target=data.target)
+
+
+def test_fits_in_threads_are_what_fits_alone_are() -> None:
+    """Before: threads drew from each other's random numbers."""
+    data = blobs()
+
+    def fitted(_: int) -> np.ndarray[Any, Any]:
+        model = equida.EquidaClassifier(iterations=20, random_state=0)
+        return model.fit(data.source, data.labels, X_target=data.target).predict_proba(data.target)
+
+    state = torch.random.get_rng_state()
+    alone = fitted(0)
+    with ThreadPoolExecutor(2) as threads:
+        for found in threads.map(fitted, range(4)):
+            np.testing.assert_array_equal(found, alone)
+    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 class Scaled(nn.Module):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from torch import nn
 
@@ -38,6 +37,7 @@ from equida.progress import Bar, display_mode, say
 from equida.report.published import published
 from equida.runs.read import Run, load_run
 from equida.runs.table import Table
+from equida.torch_modes import own_random_numbers
 from equida.training.folder import RunFolder
 from equida.training.launch import launch
 from equida.training.plan import make_plan
@@ -192,7 +192,7 @@ def do_request(request: AdaptRequest, remarks: Remarks, *, tensorboard: bool = F
         remarks: where remarks and progress go.
         tensorboard: write curves for TensorBoard into the run's folder.
     """
-    with _own_random_numbers():
+    with own_random_numbers():
         auto = request.method == AUTO
         plan = make_plan(first_request(request) if auto else request, remarks)
         if auto:
@@ -407,7 +407,7 @@ def bench(
         target_shares=_text(target_shares),
         lists=_text(lists),
     )
-    with _own_random_numbers():
+    with own_random_numbers():
         return run_bench(request, _remarks(progress), published(chosen))
 
 
@@ -503,7 +503,7 @@ def compare(
         skip_unreadable=skip_unreadable,
         cache=cache,
     )
-    with _own_random_numbers():
+    with own_random_numbers():
         return run_compare(request, _remarks(progress))
 
 
@@ -630,7 +630,7 @@ def do_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
         request: the search.
         remarks: where remarks and progress go.
     """
-    with _own_random_numbers():
+    with own_random_numbers():
         done = run_tune(request, remarks)
     # Imported here: the page needs packages that a search does not.
     from equida.report.page import write_page
@@ -687,8 +687,3 @@ def _named(values: Mapping[str, Any] | None) -> Mapping[str, Any]:
 def _remarks(progress: bool | None) -> Remarks:
     mode = display_mode(progress)
     return Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
-
-
-def _own_random_numbers() -> contextlib.AbstractContextManager[None]:
-    """Training seeds torch's generators; the caller's continue as if nothing had happened."""
-    return torch.random.fork_rng(range(torch.cuda.device_count()))

@@ -36,7 +36,7 @@ from equida.methods import Method, check_overrides, method_name
 from equida.methods.auto import AUTO, auto_candidates, checked_prior
 from equida.methods.compose import check_strengths
 from equida.runs.target import target_remarks
-from equida.torch_modes import check_count, torch_threads
+from equida.torch_modes import check_count, own_random_numbers, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.effect import check_effect
@@ -478,10 +478,8 @@ class EquidaClassifier(
         history = _History(config.recipe.iterations, bool(self.verbose))
         fabric = self._fabric(config.recipe)
         with contextlib.ExitStack() as stack:
+            stack.enter_context(own_random_numbers())
             stack.enter_context(torch_threads(self._threads()))
-            # The loop seeds torch's generators, and the caller's must not change.
-            cuda = fabric.device.type == "cuda"
-            stack.enter_context(torch.random.fork_rng([fabric.device.index] if cuda else []))
             trained: Trained = train(config, task, fabric=fabric, observers=(history,))
         return trained, history
 

@@ -6,6 +6,7 @@ torch is imported where it is used: the command line shows its help without it.
 import contextlib
 import numbers
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,21 @@ from equida.fields import FieldError
 
 MOST = 4096
 """Threads or processes; no machine has so many cores, and torch's own check is a crash."""
+
+
+_SEEDING = threading.RLock()
+
+
+@contextlib.contextmanager
+def own_random_numbers() -> Iterator[None]:
+    """Inside, torch's generators are seeded; the caller's continue as if nothing had happened.
+
+    All threads have the same generators, so that other threads wait for their turn.
+    """
+    import torch
+
+    with _SEEDING, torch.random.fork_rng(range(torch.cuda.device_count())):
+        yield
 
 
 def cores() -> int:

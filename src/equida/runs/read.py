@@ -255,12 +255,11 @@ class Run:
         Raises:
             InputError: the run is unfinished, or was trained on data in memory.
         """
-        import torch
-
+        from equida.torch_modes import own_random_numbers
         from equida.training.rerun import repeat_run
 
         folder = None if out is None else checked_value(out, Path, "out")
-        with torch.random.fork_rng(range(torch.cuda.device_count())):
+        with own_random_numbers():
             return repeat_run(self.path, folder, display_mode(progress), trust=self.trust)
 
     def report(self, file: str | Path, *, progress: bool | None = None) -> Path:
