@@ -342,7 +342,7 @@ def test_rows_are_predicted_and_others_refused(arrays: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"rows have shape \(3,\); expected \(8,\)"):
         run.predict(np.zeros((5, 3)))
     Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("one.jpg")
-    with pytest.raises(InputError, match="features of unknown origin, so it cannot label images"):
+    with pytest.raises(InputError, match="features of unknown origin, or of several"):
         run.predict("one.jpg")
 
 

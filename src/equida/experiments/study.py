@@ -314,6 +314,8 @@ def _complaint(url: str, error: Exception) -> str:
         shown = repr(url)
     cause = getattr(error, "orig", None) or error.__cause__ or error
     reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+    if "disk is full" in reason:
+        return f"cannot write to {shown}: {reason}; free some space and start again"
     if isinstance(cause, ModuleNotFoundError):
         return (
             f"--storage {shown} cannot be used ({reason}); install the driver of that database, for"

@@ -180,8 +180,9 @@ class Predictor:
         """How images are prepared; InputError where the run knows rows alone."""
         if self.transform is None:
             raise InputError(
-                "the run was trained on features of unknown origin, so it cannot label images; runs"
-                " on features that equida features has made can"
+                "the run was trained on features of unknown origin, or of several networks joined,"
+                " so it cannot label images; runs on features of one network that equida features"
+                " has made can"
             )
         return self.transform
 
