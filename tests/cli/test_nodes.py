@@ -72,7 +72,8 @@ def test_two_nodes_train_what_one_process_trains(
     assert not (tmp_path / "two" / "result.json").exists()
     said = together([[*command, "--seed", "1"] for command in commands], nodes, code=2)
     complaint = f"{tmp_path / 'one'} holds a finished run of another configuration"
-    assert said == [f"equida: {complaint}; choose another --out\n"] * 2
+    differs = "(seed is 0 there and 1 here); choose another --out"
+    assert said == [f"equida: {complaint} {differs}\n"] * 2
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="needs torch.distributed")
