@@ -28,8 +28,8 @@ def auto_candidates(
     """The candidates, of which source-free adaptation leaves those that need no source data.
 
     On a target that looks imbalanced they aim at estimated class shares, and cluster labels are
-    left out: k-means wants a cluster for every class, and a class that is rare or absent gets a
-    part of another's.
+    left out: k-means wants a cluster for every class, and a class that is rare gets a part of
+    another's.
 
     Args:
         prior: what `checked_prior` returned, which every candidate gets.
