@@ -297,6 +297,24 @@ def test_classes_that_the_target_lacks_get_no_cluster(absent: tuple[int, ...]) -
         assert bool((probs > 0).all()), "every class has a cluster"
 
 
+def test_a_class_without_a_source_row_gets_no_cluster() -> None:
+    data = lacking(())
+    source, labels, target = tensors(data)
+    known = labels != 4
+    probs = cluster_labels(source[known], labels[known], target, 6)
+    assert not probs[:, 4].any()
+    there = data.truth != 4
+    assert np.mean(probs.argmax(1).numpy()[there] == data.truth[there]) > 0.95
+
+
+def test_rules_of_few_rounds() -> None:
+    data = lacking((1, 3, 4))
+    assert cluster_labels(*tensors(data), 6, rule=ClusterRule(rounds=1, means_rounds=1)).shape == (
+        120,
+        6,
+    )
+
+
 def test_shares_that_are_known_say_which_classes_there_are() -> None:
     data = lacking((1, 3, 4))
     shares = torch.full((6,), 1 / 6)

@@ -163,10 +163,12 @@ def classes_found(
         rule: the constants.
     """
     rule = replace(rule or ClusterRule(), weighted=False)
-    present, most = torch.arange(classes), max(2, MANY * classes)
+    # A class without a source row would be a cluster around nothing.
+    present: Tensor = labels.unique()
+    most = max(2, MANY * len(present))
     while True:
         rounds = _rounds(space, labels, classes, present, seed, rule, None)
-        distances = next(islice(rounds, FIRST_ROUNDS - 1, None)).distances
+        distances = _last(islice(rounds, FIRST_ROUNDS)).distances
         elsewhere = distances + torch.full((len(present),), math.inf).diag()
         stayed = distances.diagonal() <= NEARER * elsewhere.amin(1)
         if (~stayed).sum() <= most or stayed.sum() < 2:
