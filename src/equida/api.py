@@ -93,8 +93,8 @@ def adapt(
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
             its domains), a benchmark's domain, a `Domain`, features that `extract_features`
             returned, or a pair (X, y) of arrays. None with `from_run`.
-        target: the same; also an array X alone. Labels found there are used for evaluation, and to
-            leave out classes that only one domain has (see `classes`; None of it with "source").
+        target: the same; also an array X alone. Labels found there are used for evaluation and,
+            unless `classes` is "source", to leave out classes that only one domain has.
         method: what is added to source cross-entropy; "a+b" composes two, "package.module:Class"
             and a class mean a method of your own. "auto" tries a few methods on features and takes
             the one that a label-free validator prefers (docs/tune.md).
@@ -444,7 +444,8 @@ def compare(
         source: a folder of class folders, an image list, a feature file (`FILE:DOMAIN` picks one of
             its domains), a `Domain`, features that `extract_features` returned, or a pair (X, y) of
             arrays.
-        target: the same; also an array X alone. Labels found there are used for evaluation only.
+        target: the same; also an array X alone. Labels found there are used for evaluation and,
+            unless `classes` is "source", to leave out classes that only one domain has.
         methods: names of methods or classes of your own, "a+b" composes two; "all": the eleven
             standard systems.
         seeds: how many seeds, or a list of them.

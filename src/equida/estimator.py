@@ -1,6 +1,5 @@
 """The scikit-learn estimator: domain adaptation on arrays, by the same training loop."""
 
-import contextlib
 import dataclasses
 import math
 import numbers
@@ -50,7 +49,7 @@ METHOD_PARAMETERS = ("trade_off", "r", "alpha", "prior")
 RECIPE_PARAMETERS = (
     "iterations", "batch_size", "learning_rate", "weight_decay", "bottleneck", "dropout",
 )  # fmt: skip
-ACCELERATORS = {"auto": "auto", "cpu": "cpu", "cuda": "gpu", "mps": "mps"}
+DEVICES = {"auto": "auto", "cpu": "cpu", "cuda": "gpu", "mps": "mps"}
 ROWS_AT_ONCE = 4096
 
 
@@ -477,9 +476,7 @@ class EquidaClassifier(
     def _train(self, config: RunConfig, task: Task) -> tuple[Trained, "_History"]:
         history = _History(config.recipe.iterations, bool(self.verbose))
         fabric = self._fabric(config.recipe)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(own_random_numbers())
-            stack.enter_context(torch_threads(self._threads()))
+        with own_random_numbers(), torch_threads(self._threads()):
             trained: Trained = train(config, task, fabric=fabric, observers=(history,))
         return trained, history
 
@@ -488,12 +485,12 @@ class EquidaClassifier(
         return 1 if self.n_jobs is None else check_count("n_jobs", self.n_jobs, words, -1)
 
     def _fabric(self, used: Recipe) -> AnyFabric:
-        if self.device not in ACCELERATORS:
-            raise FieldError("device", self.device, f"one of {', '.join(ACCELERATORS)}")
+        if self.device not in DEVICES:
+            raise FieldError("device", self.device, f"one of {', '.join(DEVICES)}")
         found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
         if not found.get(self.device, True):
             raise InputError(f"device is {self.device!r}, which torch does not find; use 'auto'")
-        return make_fabric(ACCELERATORS[self.device], precision=used.precision)
+        return make_fabric(DEVICES[self.device], precision=used.precision)
 
     def _forward(
         self, X: ArrayLike, sample_domain: ArrayLike | None = None

@@ -28,10 +28,10 @@ SMALLEST_SHARE = 1e-3
 """The least that a class counts, of what it would at equal shares: no class is ruled out."""
 FIRST_ROUNDS = 2
 """After so many rounds, clusters are looked at for classes that the target lacks."""
-NEARER = 0.95
+STAYED_WITHIN = 0.95
 """A cluster has stayed with its class if the distance to it is at most so much of the distance to
 the nearest other class."""
-MANY = 0.1
+MANY_LEFT = 0.1
 """Only where a larger share of the clusters has left its class, and more than two, are classes
 taken for absent: single clusters leave classes that are there, too."""
 
@@ -165,12 +165,12 @@ def classes_found(
     rule = replace(rule or ClusterRule(), weighted=False)
     # A class without a source row would be a cluster around nothing.
     present: Tensor = labels.unique()
-    most = max(2, MANY * len(present))
+    most = max(2, MANY_LEFT * len(present))
     while True:
         rounds = _rounds(space, labels, classes, present, seed, rule, None)
         distances = _last(islice(rounds, FIRST_ROUNDS)).distances
         elsewhere = distances + torch.full((len(present),), math.inf).diag()
-        stayed = distances.diagonal() <= NEARER * elsewhere.amin(1)
+        stayed = distances.diagonal() <= STAYED_WITHIN * elsewhere.amin(1)
         if (~stayed).sum() <= most or stayed.sum() < 2:
             return present
         present, most = present[stayed], 0

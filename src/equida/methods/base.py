@@ -159,7 +159,7 @@ class Method(nn.Module):
         self, source: Output, labels: Tensor, target: Output, progress: float
     ) -> dict[str, Tensor]:
         """The terms to add for one step; `progress` runs from 0 to 1 over the training."""
-        raise InputError(f"{type(self).__name__} has no forward; see CONTRIBUTING.md, a method")
+        raise InputError(f"{type(self).__name__} has no forward; it returns the loss terms")
 
     def ramped_terms(
         self, source: Output, labels: Tensor, target: Output, progress: float, ramp: float

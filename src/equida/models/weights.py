@@ -39,6 +39,11 @@ def module_sha256(module: nn.Module) -> str:
     """SHA-256 of what a module computes, as far as that can be told: its weights, and the classes,
     settings and source of its parts."""
     digest = hashlib.sha256(state_sha256(module).encode())
+    kinds = {type(part) for part in module.modules()}
+    sources = {
+        kind: "" if kind.__module__.startswith("torch.") else class_source_sha256(kind)
+        for kind in kinds
+    }
     for name, part in module.named_modules():
         kind = type(part)
         settings = {
@@ -46,9 +51,8 @@ def module_sha256(module: nn.Module) -> str:
             for key, value in sorted(vars(part).items())
             if not key.startswith("_") and key != "training" and _is_plain(value)
         }
-        source = "" if kind.__module__.startswith("torch.") else class_source_sha256(kind)
         about = f"{name} {kind.__module__}.{kind.__qualname__} {part.extra_repr()}"
-        digest.update(f"{about} {settings!r} {source}\n".encode())
+        digest.update(f"{about} {settings!r} {sources[kind]}\n".encode())
     return digest.hexdigest()
 
 

@@ -297,8 +297,9 @@ def written(text: str, file: str | Path | None) -> str:
         try:
             Path(checked_value(file, str | Path, "file")).write_text(text, encoding="utf-8")
         except OSError as error:
-            reason = f"{error.strerror}; choose another file"
-            raise InputError(f"cannot write {file}: {reason}") from None
+            raise InputError(
+                f"cannot write {file}: {error.strerror}; choose another file"
+            ) from None
     return text
 
 
