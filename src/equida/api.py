@@ -346,7 +346,8 @@ def bench(
         recipe_params: fields of the recipe by name, such as {"iterations": 500}.
         sweep: hyper-parameters to vary, such as {"r": [0.5, 1]} or ["r=0.5,1"].
         prior: the class shares that methods with equity aim at: "uniform", "source", "estimate" (of
-            the target, without its labels), "oracle" (uses target labels), shares, or a file.
+            the target, without its labels), "oracle" (uses target labels), shares, or a file. All
+            but an estimate are mixed with equal shares by the method's `prior_strength`.
         select: the step of each run that counts: "last", "oracle" (uses target labels), or a
             validator.
         measures: whether the table has columns for equity and discriminability.

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 _whole: ContextVar[bool] = ContextVar("whole_batches", default=False)
 _told: set[str] = set()
@@ -65,6 +66,7 @@ class _Gather(torch.autograd.Function):
         return torch.cat([each[:rows] for each, rows in zip(shares, sizes, strict=True)])
 
     @staticmethod
+    @once_differentiable  # a gradient of the gradient would need another gather
     def backward(ctx: Any, gradient: Tensor) -> Any:
         # A copy: the same tensor may be the gradient of something else, too.
         gradient = gradient.clone(memory_format=torch.contiguous_format)
@@ -193,6 +195,11 @@ def _gather_all(tensors: Sequence[Tensor], group: dist.ProcessGroup | None) -> l
     """Every tensor gathered, after the processes have told each other what they have."""
     if not tensors:
         raise ValueError("global_batch has nothing to gather; pass the logits by position")
+    for number, each in enumerate(tensors):
+        if each.dtype not in DTYPES:
+            raise ValueError(
+                f"argument {number} is {each.dtype}; expected one of {', '.join(map(str, DTYPES))}"
+            )
     learns = [each.requires_grad and torch.is_grad_enabled() for each in tensors]
     mine = [
         [len(each), each.shape[1:].numel(), wants, DTYPES.index(each.dtype)]

@@ -90,8 +90,10 @@ class EquidaClassifier(
         prior: the class shares to aim at, for methods with equity (nsm, cwsm, bnm, fbnm, im,
             clusters), for every such part of a composition and every candidate of "auto":
             "uniform", "source", "estimate" (of the target, without its labels), shares in the order
-            of `classes_`, or a dictionary of labels with shares. None: equal shares; for "auto" the
-            estimated ones where the target looks imbalanced.
+            of `classes_`, or a dictionary of labels with shares. All but an estimate are mixed with
+            equal shares by the method's `prior_strength` (a half, or three quarters; 1 takes them
+            as they are). None: equal shares; for "auto" the estimated ones where the target looks
+            imbalanced.
         method_params: the method's other hyper-parameters by name; "part.name" in a composition,
             such as {"nsm.trade_off": 1.0} in "cdan+nsm".
         iterations: steps of the optimiser.
@@ -427,7 +429,8 @@ class EquidaClassifier(
             self.mean_ = both.mean(0, dtype=np.float64)
             deviation = both.std(0, dtype=np.float64)
             # The deviation of a constant feature is only a rounding error.
-            constant = deviation <= 1e-7 * np.abs(self.mean_)
+            rounding = 1e-7 if both.dtype == np.float32 else 1e-13
+            constant = deviation <= rounding * np.abs(self.mean_)
             self.scale_ = np.where(constant, 1.0, deviation)
         names = [label_text(label) for label in self.classes_]
         return make_task(
@@ -575,8 +578,12 @@ def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
 
 def _labels_of(y: ArrayLike, rows: NDArray[np.int64]) -> NDArray[Any]:
     """The labels of some rows: what is an array of objects for the placeholders of others is one of
-    labels without them."""
-    return np.asarray(np.asarray(_safe_indexing(y, rows)).tolist())
+    labels without them, if these are of one kind."""
+    labels = np.asarray(_safe_indexing(y, rows))
+    if labels.dtype != object:
+        return labels
+    kinds = {np.asarray(label).dtype.kind for label in labels.tolist()}
+    return np.asarray(labels.tolist()) if len(kinds) == 1 else labels
 
 
 def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -586,10 +593,11 @@ def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
     try:
         check_classification_targets(known)
         classes, labels = np.unique(known, return_inverse=True)
-    except TypeError:  # they cannot be sorted
+    except TypeError:  # they cannot be sorted, or are bytes
         kinds = sorted({type(label).__name__ for label in known})
+        many = f"several kinds ({', '.join(kinds)})" if len(kinds) > 1 else f"the kind {kinds[0]}"
         raise InputError(
-            f"y holds labels of several kinds ({', '.join(kinds)}); expected one, for every row"
+            f"y holds labels of {many}; expected numbers or text, of one kind for every row"
         ) from None
     if len(classes) < 2:
         raise InputError("y has only 1 class in the source; expected at least 2 classes")

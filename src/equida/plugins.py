@@ -37,6 +37,8 @@ class Permission:
     names: frozenset[str] = frozenset()
     folders: tuple[str, ...] = ()
     """Where modules are looked for that are not installed."""
+    modules: tuple[str, ...] = ()
+    """Modules that were imported there, and make something known that is used by its name."""
 
 
 _names: set[str] = set()
@@ -67,17 +69,24 @@ def is_permitted(name: str) -> bool:
     return not is_code(name) or name in _names
 
 
-def permission() -> Permission:
-    """What may be run here, to be handed to a process that works for this one."""
+def permission(modules: Iterable[str] = ()) -> Permission:
+    """What may be run here, to be handed to a process that works for this one.
+
+    Args:
+        modules: what that process imports first.
+    """
+    modules = tuple(modules)
     # Workers that another call has started know only the places that there were then.
-    folders = [*_folders, *filter(None, sys.path)] if _names else []
-    return Permission(frozenset(_names), tuple(dict.fromkeys(folders)))
+    folders = [*_folders, *filter(None, sys.path)] if _names or modules else []
+    return Permission(frozenset(_names), tuple(dict.fromkeys(folders)), modules)
 
 
 def grant(given: Permission) -> None:
     """Let this process run what the one that it works for may run."""
     _names.update(given.names)
     _folders.extend(folder for folder in given.folders if folder not in _folders)
+    for module in given.modules:
+        import_module("module", module, module)
 
 
 def require_permission(kind: str, name: str) -> None:

@@ -174,8 +174,8 @@ def _recorded(estimator: Any, name: str) -> float:
     figure = kept_figure(model.result_, name)
     if figure is None:
         raise InputError(
-            f"scorer {name!r} was not computed while the model was fitted; pass sample_domain= "
-            "with target rows among X"
+            f"scorer {name!r} was not computed while the model was fitted; fit with "
+            f"recipe_params={{'keep': {name!r}}}, or pass sample_domain= with target rows among X"
         )
     return figure
 

@@ -20,8 +20,9 @@ from equida.clustering.subspace import (
     supervised_projection,
     surest,
 )
+from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions, InputRows
-from equida.evaluation.shares import estimate_shares
+from equida.evaluation.shares import check_rows, estimate_shares
 from equida.evaluation.validators.input_rows import balanced_agreement
 
 SMALLEST_SHARE = 1e-3
@@ -115,14 +116,20 @@ def cluster_labels(
             mostly mixed with equal ones.
     """
     rule = rule or ClusterRule()
+    source, labels, target = map(torch.as_tensor, (source, labels, target))
+    rows, others = (values.detach().float().cpu().numpy() for values in (source, target))
+    counted, _ = check_rows(rows, labels.cpu().numpy(), others, classes)
+    labels = labels.long()
     if classes == 1:
         return torch.ones(len(target), 1)
     if expected is None:
-        rows, others = (values.detach().float().cpu().numpy() for values in (source, target))
-        counted = labels.cpu().numpy()
         estimate = estimate_shares(rows, counted, others, classes)
         expected = torch.from_numpy(estimate.expected_shares(counted))
-    bias = None if shares is None else (shares.float() * classes).clamp_min(SMALLEST_SHARE).log()
+    expected = _checked_shares("expected", expected, classes)
+    bias = None
+    if shares is not None:
+        shares = _checked_shares("shares", shares, classes)
+        bias = (shares.float() * classes).clamp_min(SMALLEST_SHARE).log()
     space = _space(source, labels, target, expected, rule)
     present = torch.arange(classes)
     if shares is None:  # or else they say which classes there are
@@ -143,6 +150,15 @@ def cluster_labels(
         for each in found
     ]
     return found[scores[1] > scores[0]]
+
+
+def _checked_shares(name: str, shares: Tensor, classes: int) -> Tensor:
+    shares = torch.as_tensor(shares)
+    if shares.shape != (classes,):
+        raise InputError(
+            f"{name} have shape {tuple(shares.shape)}; expected one for each of {classes} classes"
+        )
+    return shares
 
 
 def classes_found(

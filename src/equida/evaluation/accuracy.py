@@ -21,7 +21,8 @@ def accuracy(confusion: Tensor) -> float:
     >>> accuracy(torch.tensor([[3, 1], [0, 0]]))
     0.75
     """
-    return float(confusion.diagonal().sum() / confusion.sum())
+    counts = confusion.double()
+    return float(counts.diagonal().sum() / counts.sum())
 
 
 def class_accuracies(confusion: Tensor) -> Tensor:
@@ -30,7 +31,8 @@ def class_accuracies(confusion: Tensor) -> Tensor:
     >>> class_accuracies(torch.tensor([[3, 1], [0, 0]])).tolist()
     [0.75, nan]
     """
-    return confusion.diagonal() / confusion.sum(1)
+    counts = confusion.double()
+    return counts.diagonal() / counts.sum(1)
 
 
 def mean_class_accuracy(confusion: Tensor) -> float:

@@ -14,13 +14,18 @@ import torch
 from torch import Tensor
 
 
+def _full(probs: Tensor) -> Tensor:
+    """Half precision as float32: it can neither count to 2,049 nor to 65,536."""
+    return probs if probs.dtype in (torch.float32, torch.float64) else probs.float()
+
+
 def mean_squares(probs: Tensor) -> Tensor:
     """Mean over rows of the sum of squares, in [1/C, 1]: 1 where every row is one-hot (Eq. 2).
 
     >>> mean_squares(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
     tensor(0.7500)
     """
-    return probs.square().sum(-1).mean(-1)
+    return _full(probs).square().sum(-1).mean(-1)
 
 
 def discriminability(probs: Tensor) -> Tensor:
@@ -40,6 +45,7 @@ def nuclear_norm(probs: Tensor, prior: Tensor | None = None) -> Tensor:
     >>> nuclear_norm(torch.eye(2)[[0, 0, 1, 1]])
     tensor(2.8284)
     """
+    probs = _full(probs)
     if prior is not None:
         probs = probs * (prior * probs.shape[-1]).sqrt()
     singular: Tensor = torch.linalg.svdvals(probs)
@@ -54,6 +60,7 @@ def class_weighted_squares(probs: Tensor, r: float = 0.5, prior: Tensor | None =
     >>> class_weighted_squares(torch.eye(2)[[0, 0, 0, 1]])
     tensor(1.3660)
     """
+    probs = _full(probs)
     squares, sizes = probs.square().sum(-2), probs.sum(-2)
     present = sizes > 0
     terms = torch.where(present, squares / torch.where(present, sizes, 1.0) ** r, 0.0)
@@ -78,6 +85,7 @@ def normalized_squares(
     >>> normalized_squares(torch.eye(2)[[0, 0, 0, 1]])
     tensor(0.4000)
     """
+    probs = _full(probs)
     rows, classes = probs.shape[-2:]
     if eps is None:
         eps = 1e-6 if rows < classes else 0.0
@@ -103,6 +111,7 @@ def equity(probs: Tensor, kind: Literal["hard", "soft"] = "hard") -> Tensor:
     >>> equity(probs), equity(probs, "soft")
     (tensor(0.), tensor(0.5000))
     """
+    probs = _full(probs)
     rows, classes = probs.shape[-2:]
     if kind == "hard":
         predicted = torch.nn.functional.one_hot(probs.argmax(-1), classes)

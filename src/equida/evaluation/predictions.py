@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from equida.errors import InputError
 from equida.evaluation.accuracy import confusion_matrix
 
 NEIGHBOURS = 5
@@ -87,6 +88,13 @@ class DomainPredictions:
     """Of a target, (samples,): the classes that clusters of the inputs suggest."""
     network: Callable[[Tensor], Tensor] | None = None
     """The network itself: log-probabilities of rows like those of `inputs`."""
+
+    def __post_init__(self) -> None:
+        if self.log_probs.ndim != 2 or 0 in self.log_probs.shape:
+            raise InputError(
+                f"log_probs have shape {tuple(self.log_probs.shape)}; expected (samples, classes),"
+                " at least one of each"
+            )
 
     @cached_property
     def predicted(self) -> Tensor:

@@ -18,6 +18,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from equida.errors import InputError
+
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -145,8 +147,9 @@ def source_predictions(
 
     It is the calibrated logistic regression of `estimate_shares`, whose arguments are the same.
     """
+    labels, classes = check_rows(source, labels, target, classes)
     # The classes that the classifier knows; the others can be neither learned nor predicted.
-    present, indices = np.unique(np.asarray(labels, np.int64), return_inverse=True)
+    present, indices = np.unique(labels, return_inverse=True)
     rows = _centred(source, source)
     # The optimiser stops at gradients that are small for rows of length 1, and they shrink with
     # the rows: short rows would teach it nothing.
@@ -158,9 +161,46 @@ def source_predictions(
     weights = _calibrated_regression(x, indices.astype(np.int64))
     others = _centred(target, source)
     others *= scale
-    probs = np.zeros((len(others), classes or int(present[-1]) + 1))
+    probs = np.zeros((len(others), classes))
     probs[:, present] = _softmax(_logits(others, weights))
     return probs
+
+
+def check_rows(
+    source: ArrayLike, labels: ArrayLike, target: ArrayLike, classes: int | None = None
+) -> tuple[Labels, int]:
+    """The labels as integers and the number of classes, or an InputError where arrays do not fit.
+
+    The arguments are those of `estimate_shares`.
+    """
+    shapes = [np.shape(source), np.shape(target)]
+    if (
+        not all(len(shape) == 2 and 0 not in shape for shape in shapes)
+        or shapes[0][1] != shapes[1][1]
+    ):
+        raise InputError(
+            f"source and target have shapes {shapes[0]} and {shapes[1]}; expected (rows, features)"
+            " of each, with the same features and at least one row"
+        )
+    for name, rows in (("source", source), ("target", target)):
+        # The sum is finite only if every value is, and needs no memory.
+        if not np.isfinite(np.sum(np.asarray(rows), dtype=np.float64)):
+            raise InputError(f"{name} has a value that is not finite; leave such rows out")
+    given = np.asarray(labels)
+    if given.shape != (shapes[0][0],):
+        raise InputError(
+            f"labels have shape {given.shape}; expected one for each of {shapes[0][0]} source rows"
+        )
+    if given.dtype.kind not in "iu":
+        raise InputError(f"labels are {given.dtype}; expected whole numbers from 0")
+    least, most = int(given.min()), int(given.max())
+    if least < 0 or (classes is not None and most >= classes):
+        wrong = least if least < 0 else most
+        end = "" if classes is None else f" to {classes - 1}"
+        raise InputError(
+            f"labels hold {wrong}; expected numbers from 0{end} (leave rows without a label out)"
+        )
+    return given.astype(np.int64), most + 1 if classes is None else classes
 
 
 def _centred(rows: ArrayLike, source: ArrayLike) -> Array:

@@ -21,6 +21,7 @@ from equida.cluster import dask_client
 from equida.data import Task
 from equida.data.spec import DataSpec, open_task
 from equida.errors import InputError
+from equida.evaluation.validators import VALIDATORS, own_validators
 from equida.experiments.grid import Judge, PlannedRun, Stopped
 from equida.files import read_json, remove
 from equida.runs.entry import Entry
@@ -167,13 +168,32 @@ def _round(planned: Sequence[PlannedRun], workers: Workers, parallel: Any) -> It
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    grid, code = os.getpid(), plugins.permission()
+    alone = workers.jobs == 1 and not workers.cluster
+    modules = () if alone else _validator_modules(planned)
+    grid, code = os.getpid(), plugins.permission(modules)
     tasks = (
         delayed(do_run)(run.config, str(run.folder), number, workers.threads, grid, code, run.judge)
         for number, run in enumerate(planned)
     )
     with contextlib.suppress(BrokenProcessPool):
         yield from parallel(tasks)
+
+
+def _validator_modules(planned: Sequence[PlannedRun]) -> list[str]:
+    """The modules that other processes import, so that they know the validators of this one."""
+    asked = {run.config.recipe.keep for run in planned}
+    asked |= {run.judge.figure for run in planned if run.judge}
+    modules = []
+    for name, module in own_validators().items():
+        try:
+            plugins.require_importable([f"{module}:{VALIDATORS[name].function.__qualname__}"])
+        except InputError as error:
+            if name in asked:
+                raise
+            LOG.warning("validator %s is left out: %s", name, error)
+        else:
+            modules.append(module)
+    return modules
 
 
 @contextlib.contextmanager
@@ -212,9 +232,9 @@ def do_run(
         judge: scores its evaluations and may stop it early, which is recorded as a failure.
     """
     path = Path(folder)
-    plugins.grant(code)
     exit_with_parent(grid)
     try:
+        plugins.grant(code)
         run = RunFolder(path)
         # A worker outlives a killed grid for a moment.
         with ONE_AT_A_TIME, run.locked(wait=True):

@@ -18,7 +18,8 @@ and its weights, 1e6 at most, stay far inside the range of float32."""
 
 Scale = Literal["paper", "transfer", "optimum"]
 """The scale of a loss: the paper's formula; the same at batches of 36, and at others such that the
-weight of the loss carries over; or divided by its largest value, so that the minimum is -1."""
+weight of the loss carries over; or divided by what its value is at most, so that the minimum is -1
+where the number of classes divides the batch, and up to a tenth above it elsewhere."""
 
 PAPER_BATCH = 36
 """Target rows in a batch of the paper, for which its weights of the losses are meant."""
@@ -98,7 +99,7 @@ def rescale(loss: Tensor, normalize: Scale, batch: int, largest: Callable[[int],
         loss: in the paper's scale.
         normalize: the scale.
         batch: rows of the batch.
-        largest: minus the smallest value of the loss, by the rows of a batch.
+        largest: the bound of minus the loss, by the rows of a batch.
     """
     if normalize == "optimum":
         return loss / largest(batch)

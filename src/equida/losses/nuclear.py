@@ -36,7 +36,7 @@ def bnm(
         logits: target predictions, (batch, classes).
         normalize: what the norm is divided by. "batch": B (the paper); "min": min(B, C), the mean
             singular value (the BNM authors' code); "sqrt": sqrt(B C); "sum": nothing; "optimum":
-            the largest norm, sqrt(B min(B, C)), so that the weight of the loss carries over to
+            the bound of the norm, sqrt(B min(B, C)), so that the weight of the loss carries over to
             other batches and numbers of classes; "transfer": the same at other batches, and B at
             36. The weight does not carry over from one of these to another: B / min(B, C) is 1.16
             at 36 x 31 and 3 at 36 x 12.

@@ -80,10 +80,11 @@ def cwsm(
         prior: the shares q of the classes to aim at, instead of equal ones; r must be above 0.
             Class c's term is multiplied by (C q_c)^r, which moves the minimum to class sizes in
             proportion to q. A share below 1e-6 / C counts as 1e-6 / C.
-        normalize: "paper"; "optimum": divided by the largest CWS, (B/C)^(1-r) or, where B < C, B/C,
-            so that the weight of the loss carries over to other batches and numbers of classes (in
-            the paper's scale a sample's gradient grows as (B/C)^(1-r)); "transfer": that, times the
-            largest CWS of a batch of 36, so that it is the paper's there.
+        normalize: "paper"; "optimum": divided by the bound of CWS, (B/C)^(1-r) or, where B < C, B/C
+            (reached where C divides B or B < C), so that the weight of the loss carries over to
+            other batches and numbers of classes (in the paper's scale a sample's gradient grows as
+            (B/C)^(1-r)); "transfer": that, times the bound of a batch of 36, so that it is the
+            paper's there.
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> bool(cwsm(balanced) < cwsm(collapsed))
@@ -107,8 +108,9 @@ def cwsm(
 def _cwsm(logits: Tensor, r: float, weights: Tensor | None) -> tuple[Tensor, Tensor]:
     classes = logits.shape[1]
     probs = logits.softmax(1)
-    # An absent class has size 0 and no squares: the floor makes its term 0, as in the limit.
-    sizes = probs.sum(0).clamp_min(torch.finfo(probs.dtype).tiny)
+    # An absent class has size 0 and no squares: the floor makes its term 0, as in the limit. It
+    # leaves room for a weight, which is C at most.
+    sizes = probs.sum(0).clamp_min(torch.finfo(probs.dtype).tiny * classes)
     scale = sizes.pow(-r) if weights is None else sizes.pow(-r) * weights
     terms = probs.square().sum(0) * scale
     by_probs = torch.addcmul(terms / sizes * (r / classes), probs, scale, value=-2.0 / classes)
@@ -142,11 +144,11 @@ def nsm(
             (C q_c). Batches that are drawn at random cost least on average where the shares of
             the classes are q; in a single batch, n_c - 1/2 is in proportion to q_c. A share below
             1e-6 / C counts as 1e-6 / C.
-        normalize: "paper"; "optimum": divided by the largest NS, which is
-            1 / (max(B/C - 1, 0) + alpha) + eps B for r > 0, so that the weight of the loss carries
+        normalize: "paper"; "optimum": divided by the bound of NS, which is
+            1 / (max(B/C - 1, 0) + alpha) + eps B for r > 0 (it is reached where C divides B or
+            B < C, and missed by up to a tenth elsewhere), so that the weight of the loss carries
             over to other batches (in the paper's scale a sample's gradient shrinks as 1/B);
-            "transfer": that, times the largest NS of a batch of 36, so that it is the paper's
-            there.
+            "transfer": that, times the bound of a batch of 36, so that it is the paper's there.
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> nsm(balanced), nsm(collapsed)

@@ -23,7 +23,7 @@ class NSMConfig:
     else 0."""
     normalize: Scale = "transfer"
     """The scale of the loss: "transfer" (the paper's at batches of 36, and at others one in which
-    trade_off carries over), "paper", or "optimum", in which the minimum is -1."""
+    trade_off carries over), "paper", or "optimum", in which the minimum is about -1."""
     prior: str = prior_field()
     """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
     without its labels), a share for each class, a file, or oracle (uses target labels)."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equida.data.benchmarks import BENCHMARKS, Benchmark
-from equida.runs.entry import SELECTIONS, Entry
+from equida.runs.entry import Entry, selection_titles
 from equida.runs.read import Run
 from equida.runs.table import OWN_DATA
 from equida.runs.variant import Variant, changed_hyperparameters, hyperparameters, rank
@@ -69,7 +69,7 @@ class RunGroup:
         """The selections that at least one run has."""
         return [
             name
-            for name in SELECTIONS
+            for name in selection_titles()
             if any(entry.figures(name) is not None for entry in self.finished)
         ]
 

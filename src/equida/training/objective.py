@@ -4,8 +4,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from equida.distributed import gather
+from equida.errors import InputError
 from equida.methods.base import Method, Output
 from equida.models.network import Network
+
+SOURCE_TERM = "cross_entropy"
+"""The name of the source's cross-entropy among the terms of a step."""
 
 
 class Objective(nn.Module):
@@ -60,8 +64,14 @@ class Objective(nn.Module):
         terms = self.method.ramped_terms(source_out, labels, target_out, progress, ramp)
         if self.method.owns_cross_entropy:
             return terms
+        if SOURCE_TERM in terms:
+            raise InputError(
+                f"{type(self.method).__name__}.forward returned a term {SOURCE_TERM!r}, which is"
+                " the name of the source's; give it another one, or set owns_cross_entropy = True"
+                " if it takes the source's place"
+            )
         loss = F.cross_entropy(source_out.logits, labels, label_smoothing=self.label_smoothing)
-        return {"cross_entropy": loss} | terms
+        return {SOURCE_TERM: loss} | terms
 
     def _output(self, computed: tuple[Tensor, Tensor], samples: Tensor | None = None) -> Output:
         features, logits = computed

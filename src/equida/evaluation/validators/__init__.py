@@ -20,9 +20,12 @@ from equida.evaluation.validators.base import (
     Score,
     Validator,
     add_plugins,
+    own_validators,
     validator,
 )
 
 add_plugins()
 
-__all__ = ["DEFAULT_VALIDATOR", "VALIDATORS", "Need", "Score", "Validator", "validator"]
+__all__ = [
+    "DEFAULT_VALIDATOR", "VALIDATORS", "Need", "Score", "Validator", "own_validators", "validator",
+]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar, get_args
 
 from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions
-from equida.plugins import sound_offers
+from equida.plugins import offers, sound_offers
 from equida.registry import Registry
 
 Need = Literal["source", "features", "inputs", "cluster_labels", "network"]
@@ -90,6 +90,17 @@ def validator(
         return function
 
     return add
+
+
+def own_validators() -> dict[str, str]:
+    """The validators that neither equida nor an installed package brings: their modules by name."""
+    offered = offers("equida.validators")
+    modules = {name: VALIDATORS[name].function.__module__ for name in VALIDATORS}
+    return {
+        name: module
+        for name, module in modules.items()
+        if name not in offered and module.partition(".")[0] != "equida"
+    }
 
 
 def add_plugins() -> None:

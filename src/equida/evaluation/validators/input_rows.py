@@ -49,7 +49,9 @@ def balanced_agreement(target: DomainPredictions, source: DomainPredictions | No
     """
     classes = target.log_probs.shape[1]
     shares = torch.bincount(target.predicted, minlength=classes) / len(target.predicted)
-    spread = float(torch.special.entr(shares.double()).sum()) / math.log(classes)
+    spread = 1.0  # where there is one class, all classes are predicted
+    if classes > 1:
+        spread = float(torch.special.entr(shares.double()).sum()) / math.log(classes)
     return neighbour_agreement(target) * spread
 
 

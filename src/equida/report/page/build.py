@@ -25,7 +25,7 @@ from equida.report.page.pictures import Pictures
 from equida.report.page.tables import figure_name, page_tables, selection_tables
 from equida.report.tsne import import_tsne
 from equida.runs.commands import adapt_command, rerun_command
-from equida.runs.entry import SELECTIONS, Entry
+from equida.runs.entry import Entry, selection_titles
 from equida.runs.read import Run, read_runs
 from equida.runs.search import Search, read_searches, rows
 from equida.runs.significance import FEWEST_PAIRS, LEVEL
@@ -127,7 +127,7 @@ def make_page(
         advance(shown.number, len(content.finished))
         base = bases.get(shown.number)
         runs.append(describe_run(shown, base, pictures, mapped=shown.number in numbers))
-    selections = content.selections
+    selections, titles = content.selections, selection_titles()
     template = _environment().get_template("page.html.jinja")
     return str(
         template.render(
@@ -141,7 +141,7 @@ def make_page(
             searches=[_search(search) for search in searches],
             labelled=any("confusion" in shown.result for shown in content.finished),
             measures=_measures(),
-            selections={name: SELECTIONS[name] for name in selections},
+            selections={name: titles[name] for name in selections},
             results=[_results(content, name) for name in selections],
             selection_tables=selection_tables(content),
             unfinished=[_unfinished(entry) for entry in content.unfinished],
@@ -249,9 +249,10 @@ def _words(content: PageContent) -> dict[str, str]:
     ahead = (
         "One system is called ahead of another where the accuracies of their runs with the same "
         f"task and seed differ in its favour: the {100 * (1 - LEVEL):.0f} % interval of the mean "
-        f"difference is above 0, and Wilcoxon's signed-rank test gives p < {LEVEL:g}. Fewer than "
-        f"{FEWEST_PAIRS} such pairs decide nothing, and the number of systems that are compared "
-        "is not corrected for."
+        f"difference is above 0, and Wilcoxon's signed-rank test gives p < {LEVEL:g} after p is "
+        "multiplied by the number of pairs of systems. Fewer than "
+        f"{FEWEST_PAIRS} such pairs decide nothing. It is a statement about these tasks: seeds "
+        "repeat a task, and do not say what other tasks would give."
     )
     validators = [VALIDATORS[name] for name in VALIDATORS]
     return {

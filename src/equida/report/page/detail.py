@@ -14,7 +14,7 @@ from equida.report.page.content import ShownRun
 from equida.report.page.maps import shown_samples, spread
 from equida.report.page.pictures import Pictures
 from equida.report.tsne import embed
-from equida.runs.entry import SELECTIONS
+from equida.runs.entry import selection_titles
 from equida.runs.read import StoredPredictions, read_predictions
 from equida.runs.target import target_remarks
 from equida.training.folder import RunFolder
@@ -32,13 +32,13 @@ def describe_run(
 
     Classes are compared with the source-only run `baseline`; a run that is `mapped` gets a map.
     """
-    result = shown.result
+    result, kept = shown.result, shown.result["kept"]
     values = {
         "number": shown.number,
         "system": shown.system,
         "task": shown.task,
         "seed": shown.seed,
-        "kept": "" if result["kept"] == "last" else SELECTIONS.get(result["kept"], result["kept"]),
+        "kept": "" if kept == "last" else selection_titles().get(kept, kept),
         "seconds": result["seconds"],
         "last": _evaluation(result["last"], result["metric"]),
         "picks": _picks(shown),
@@ -154,10 +154,10 @@ def _by_class(shown: ShownRun, baseline: ShownRun | None) -> dict[str, Any]:
 
 
 def _picks(shown: ShownRun) -> list[dict[str, Any]]:
-    evaluations = {name: shown.entry.figures(name) for name in SELECTIONS}
+    found = [(name, title, shown.entry.figures(name)) for name, title in selection_titles().items()]
     return [
-        {"key": name, "title": SELECTIONS[name], **_evaluation(figures, shown.result["metric"])}
-        for name, figures in evaluations.items()
+        {"key": name, "title": title, **_evaluation(figures, shown.result["metric"])}
+        for name, title, figures in found
         if figures is not None
     ]
 

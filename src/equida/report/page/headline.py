@@ -1,5 +1,6 @@
 """The sentences at the head of the page: what adaptation gains, and what the runs can tell."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,10 +80,15 @@ def _gain(best: _Standing, others: Sequence[_Standing]) -> str:
 
 
 def _comparison(group: ShownGroup, best: _Standing, others: Sequence[_Standing]) -> str:
-    """Which systems the best one is ahead of, as far as paired tests can tell."""
+    """Which systems the best one is ahead of, as far as paired tests can tell.
+
+    The best one of many is chosen by the runs that are then tested: each p counts as often as there
+    are pairs of systems.
+    """
     found: dict[tuple[Outcome, int], list[str]] = defaultdict(list)
+    tests = math.comb(len(others) + 1, 2)
     for other in others:
-        found[_outcome(group, best.variant, other.variant)].append(other.label)
+        found[_outcome(group, best.variant, other.variant, tests)].append(other.label)
     open_cases = {key: names for key, names in found.items() if key[0] != "holds"}
     if not open_cases:
         return ", and is ahead of all others"
@@ -102,12 +108,12 @@ def _reason(outcome: Outcome, pairs: int) -> str:
     return f"{counted} cannot tell it apart from"
 
 
-def _outcome(group: ShownGroup, best: Variant, other: Variant) -> tuple[Outcome, int]:
+def _outcome(group: ShownGroup, best: Variant, other: Variant, tests: int) -> tuple[Outcome, int]:
     """The test over the tasks and seeds that both have, and how many these are."""
     pairs = group.runs.differences(best, other, lambda entry: entry.accuracy("last"))
     if not pairs:
         return "too few pairs", 0
-    return paired_test(list(pairs.values())).outcome, len(pairs)
+    return paired_test(list(pairs.values())).outcome_among(tests), len(pairs)
 
 
 def in_a_sentence(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from equida.evaluation import figures
 from equida.report.page.content import PageContent, ShownGroup
-from equida.runs.entry import SELECTIONS, Entry
+from equida.runs.entry import Entry, selection_titles
 from equida.runs.formats import MISSING
 from equida.runs.table import AVERAGE, Cell, Column, Table
 from equida.runs.variant import Variant, method_title
@@ -95,7 +95,7 @@ def _selection_table(content: PageContent, group: ShownGroup) -> TableView:
             rows.append(_row(content, group, variant, views))
     return TableView(
         f"Accuracy (%) on {group.title}, mean over tasks and seeds.",
-        tuple(SELECTIONS[name] for name in names),
+        tuple(selection_titles()[name] for name in names),
         tuple(rows),
     )
 
