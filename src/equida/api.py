@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 from numpy.typing import ArrayLike
 from torch import nn
 
 from equida.data import Domain, array_domain, benchmark
-from equida.data.arrays import label_array
 from equida.data.feature_cache import Dtype, Engine
 from equida.data.task import ClassRule, check_columns
 from equida.errors import InputError
@@ -667,14 +665,7 @@ def _domain(given: DataLike, role: str) -> str | Domain:
     values, labels = given if isinstance(given, tuple) else (given, None)
     if labels is None and role == "source":
         raise InputError("source has no labels; expected a pair (X, y), a path or a domain")
-    if labels is None:
-        return array_domain(values, name=role)
-    known = label_array(labels, role)
-    if known.ndim != 1 or known.dtype.kind not in "iu" or known.min(initial=0) < 0:
-        return array_domain(values, known, name=role)
-    # Numbers are names here: labels 1, 2 and 5 are three classes, not six.
-    names, indices = np.unique(known, return_inverse=True)
-    return array_domain(values, indices, classes=list(map(str, names)), name=role)
+    return array_domain(values, labels, name=role)
 
 
 def _text(path: Any) -> Any:

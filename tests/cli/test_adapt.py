@@ -143,7 +143,7 @@ def test_class_shares_stand_below_the_table(
         assert main(["adapt", *on(toy), *SMALL, "--out", str(tmp_path / width)]) == 0
         lines = capsys.readouterr().out.splitlines()
         start = next(n for n, line in enumerate(lines) if line.startswith("class"))
-        assert lines[start].split()[-4:] == ["predicted", "estimated", "asked", "for"]
+        assert lines[start].split()[-4:] == ["predicted", "estimated", "aimed", "at"]
         rows = [line.replace(" %", "").split() for line in lines[start + 1 : start + 5]]
         assert sorted(row[0] for row in rows) == ["w", "x", "y", "z"]
         assert [row[3] for row in rows] == ["25.0"] * 4

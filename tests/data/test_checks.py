@@ -95,7 +95,7 @@ def test_values_that_do_not_fit_into_float32_are_told_from_infinite_ones(
 ) -> None:
     for value, said in (
         (1e300, "column 4 that is too large for float32, 1e[+]300; scale the features down"),
-        (-np.inf, "column 4 that is not finite; compute it again, or remove it"),
+        (-np.inf, "column 4 that is not finite; compute it again, remove it, or leave"),
     ):
         values = np.zeros(shape)
         values[2].reshape(-1)[-2] = value

@@ -162,7 +162,7 @@ def test_spellings_that_differ_between_source_and_target_are_said(tmp_path: Path
     labels = np.array(["Mug", "pen"] * 20)
     request = AdaptRequest(
         array_domain(rows, labels, name="shop"),
-        array_domain(rows, np.char.lower(labels), name="desk"),
+        array_domain(rows + 1, np.char.lower(labels), name="desk"),
         out=str(tmp_path),
     )
     plan = make_plan(request, Remarks(said.append))

@@ -34,13 +34,15 @@ def settings(tmp_path: Path) -> dict[str, Any]:
 
 
 def _in_memory(folder: Path, say: Callable[[str], None], given: Mapping[str, Any]) -> None:
-    shop, desk = (array_domain(ROWS, LABELS, name=name) for name in ("shop", "desk"))
+    shop, desk = (
+        array_domain(ROWS + n, LABELS, name=name) for n, name in enumerate(("shop", "desk"))
+    )
     make_plan(AdaptRequest(shop, desk, out=str(folder / "run"), **given), Remarks(say))
 
 
 def _feature_file(folder: Path, say: Callable[[str], None], given: Mapping[str, Any]) -> None:
     file = folder / "f.npz"
-    np.savez(file, a_x=ROWS, a_y=LABELS, b_x=ROWS, b_y=LABELS)
+    np.savez(file, a_x=ROWS, a_y=LABELS, b_x=ROWS + 1, b_y=LABELS)
     request = AdaptRequest(f"{file}:a", f"{file}:b", out=str(folder / "run"), **given)
     make_plan(request, Remarks(say))
 

@@ -180,7 +180,7 @@ def test_a_small_table_of_shares_sums_up_what_it_leaves_out() -> None:
     shares["estimated"] = [0.4, 0.1, 0.1, 0.1, 0.12, 0.18]
     names = list("abcdef")
     head, *rows = share_rows(shares, names)
-    assert head == ["class shares", "predicted", "estimated", "asked for"]
+    assert head == ["class shares", "predicted", "estimated", "aimed at"]
     assert [row[0] for row in rows] == ["b", "f", "e", "a", "2 others"]
     assert rows[0] == ["b", "30.0 %", "10.0 %", "16.7 %"]
     assert rows[-1][1:] == ["20.0 %", "20.0 %", "33.3 %"]

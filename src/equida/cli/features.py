@@ -80,7 +80,9 @@ def run(arguments: Arguments) -> int:
     with Bar(display_mode(None), unit="images") as bar:
         extractor = FeatureExtractor(backbone, arguments.weights, say)
         shards = shard_runner(extractor, options, arguments.devices, arguments.cluster)
-        outcome = extractor.extract(domains, arguments.out, options, bar, shards=shards)
+        outcome = extractor.extract(
+            domains, arguments.out, options, bar, shards=shards, keep_domains=True
+        )
     print(printable(_summary(outcome, arguments.out, time.perf_counter() - started)))
     for name, reason in outcome.skipped:
         print(printable(f"left out: {name}: {reason}"), file=sys.stderr)

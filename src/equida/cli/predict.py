@@ -4,14 +4,18 @@ import contextlib
 import csv
 import io
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import tyro
 
 from equida.errors import printable
+
+if TYPE_CHECKING:
+    from equida.training.predictor import Predictions
 
 
 @dataclass
@@ -23,8 +27,8 @@ class Arguments:
 
     The table has one line for each sample: its path, label and confidence, and the two next likely
     labels. Confidences are calibrated on held-out source samples where the run has done that; on a
-    target unlike the source they are optimistic. Files that cannot be read are named on standard
-    error and left out.
+    target unlike the source they are optimistic. Images that cannot be read are named on standard
+    error and left out; so are rows with values that are not finite, with --skip-unreadable.
     """
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -36,6 +40,8 @@ class Arguments:
     """File to write instead of standard output."""
     batch_size: int = 32
     """How many images the network sees at once."""
+    skip_unreadable: bool = False
+    """Leave out rows of feature files with values that are not finite, instead of stopping."""
     accelerator: str = "auto"
     """cpu, gpu or auto."""
     trust: bool = False
@@ -64,7 +70,14 @@ def run(arguments: Arguments) -> int:
     predictor.module.to(make_fabric(arguments.accelerator).device)
     size = arguments.batch_size
     # Whatever does not fit the run is said here, before a table is begun or written over.
-    parts = [predictor.predict_rows(rows, size) for rows in tables if rows is not None]
+    parts = [
+        _named(
+            predictor.predict_rows(rows, size, skip_unreadable=arguments.skip_unreadable),
+            f"{path} " if len(tables) > 1 and rows.paths is None else "",
+        )
+        for path, rows in zip(arguments.images, tables, strict=True)
+        if rows is not None
+    ]
     if files is not None:
         parts.append(predictor.predict_batches(files, size))
     readable = unreadable = 0
@@ -93,6 +106,16 @@ def run(arguments: Arguments) -> int:
         kinds = " ".join(sorted(EXTENSIONS))
         print(f"no images were found in what was given; expected files {kinds}", file=sys.stderr)
     return 0 if readable else 1
+
+
+def _named(batches: "Iterator[Predictions]", file: str) -> "Iterator[Predictions]":
+    """The predictions, with the file before the name of each row."""
+    for batch in batches:
+        yield replace(
+            batch,
+            paths=tuple(f"{file}{name}" for name in batch.paths),
+            unreadable=tuple((f"{file}{name}", reason) for name, reason in batch.unreadable),
+        )
 
 
 def _output(out: Path | None) -> contextlib.AbstractContextManager[IO[str]]:

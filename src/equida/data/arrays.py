@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from equida.data.classes import check_class_names, match_classes, numbered_classes
+from equida.data.classes import check_class_names, match_classes
 from equida.data.domain import ArrayDomain
 from equida.data.rows import check_values
 from equida.errors import InputError
@@ -31,7 +31,7 @@ def array_domain(
             data frame, the names of its columns are kept, and domains whose columns differ are
             refused.
         labels: one for each row: class names, or indices into `classes`; None for unlabelled data.
-        classes: class names; by default the names found in `labels`, sorted, or "0", "1", ...
+        classes: class names; by default the names or numbers found in `labels`, sorted.
         name: the domain's name in tables and messages.
 
     >>> shop = array_domain(np.zeros((2, 5)), ["mug", "bike"], name="shop")
@@ -48,9 +48,23 @@ def array_domain(
     check_values(rows, name)
     if len(rows) == 0:
         raise InputError(f"{name}: values have no rows; expected at least one")
+    _check_index(values, labels, name)
     known, names = labels_and_classes(labels, len(rows), classes, name)
     columns = _column_names(values)
     return ArrayDomain(rows, name=name, classes=names, labels=known, columns=columns)
+
+
+def _check_index(values: Any, labels: Any, name: str) -> None:
+    """Refuse labels of a pandas Series whose index has the rows' in another order."""
+    rows: Any = getattr(values, "index", None)
+    theirs: Any = getattr(labels, "index", None)
+    if not hasattr(rows, "equals") or not hasattr(theirs, "equals") or len(rows) != len(theirs):
+        return
+    if not rows.equals(theirs) and rows.isin(theirs).all():
+        raise InputError(
+            f"{name}: the index of the labels has the rows in another order than the values; give"
+            " them in one order, such as y.loc[X.index]"
+        )
 
 
 def labels_and_classes(
@@ -92,7 +106,9 @@ def labels_and_classes(
             f"{name}: {int((found < 0).sum())} of {count} labels are negative;"
             " label every row, or none of them (-1 everywhere)"
         )
-    names = names or numbered_classes(int(found.max()), name)
+    if not names:  # numbers are names then: labels 1, 2 and 5 are three classes, not six
+        numbers, indices = np.unique(found, return_inverse=True)
+        return indices, tuple(map(str, numbers))
     if found.max() >= len(names):
         row = int(np.argmax(found >= len(names)))
         raise InputError(

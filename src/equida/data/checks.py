@@ -117,7 +117,7 @@ def _usable(values: Tensor) -> Tensor:
 def _complaint(value: Tensor) -> str:
     if bool(value.isfinite()):
         return f"is too large for float32, {float(value):.3g}; scale the features down"
-    return "is not finite; compute it again, or remove it"
+    return "is not finite; compute it again, remove it, or leave it out with --skip-unreadable"
 
 
 def _checked(

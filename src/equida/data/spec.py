@@ -285,7 +285,9 @@ def _source(spec: DataSpec, places: DataPlaces, target: Domain) -> tuple[Domain,
         source = subsampled(_at(spec.source, places), spec.source_shares, "source")
         if spec.source_shares:
             source = of_classes(source, tuple(present_classes(source)))
-        return source, _name(spec.source, spec.target) if source.name == target.name else None
+        if source.name == target.name:
+            source.name, target.name = _apart(spec.source, spec.target)
+        return source, None
     keys = [chosen.domain(name).key for name in (spec.source, spec.target)]
     source = load_domain(chosen, keys[0], _data(spec, places), role="source", lists=spec.lists)
     source = subsampled(source, spec.source_shares, "source")
@@ -358,7 +360,8 @@ def _refuse_mostly_absent(source: Domain) -> None:
         )
 
 
-def _name(source: str, target: str) -> str | None:
-    """A task's name by the last parts of its paths that differ: amazon/images, webcam/images."""
+def _apart(source: str, target: str) -> tuple[str, str]:
+    """The last parts of two paths that differ, for the domains' names: cam1/images, cam2/images."""
+    ends = (Path(source).name, Path(target).name)
     pairs = zip(reversed(Path(source).parts), reversed(Path(target).parts), strict=False)
-    return next((f"{one}2{other}" for one, other in pairs if one != other), None)
+    return next((pair for pair in pairs if pair[0] != pair[1]), ends)

@@ -133,6 +133,8 @@ class FeatureExtractor:
         meter: Meter,
         store: FeatureStore | None = None,
         shards: ShardRunner | None = None,
+        *,
+        keep_domains: bool = False,
     ) -> Extraction:
         """Bring the feature file `out` up to date with the images of `domains`.
 
@@ -146,6 +148,7 @@ class FeatureExtractor:
             meter: told of the progress.
             store: where features of other calls are, and these will be; None: nowhere.
             shards: computes in other processes (`models.shards`); None: in this one.
+            keep_domains: refuse a file that holds a domain of which no image is among these.
         """
         check_feature_file(out)  # the settings below load the network, which takes seconds
         engine_here(options.engine, self.name)
@@ -162,6 +165,7 @@ class FeatureExtractor:
             engine=options.engine,
             engine_name=partial(self.engine_name, options.engine),
             shards=shards,
+            keep_domains=keep_domains,
         )
 
     def features(self, images: Tensor, engine: Engine = "auto") -> Tensor:
@@ -382,7 +386,7 @@ def extract(
         shards: computes in other processes (`models.shards`); None: in this one.
     """
     if out is not None:
-        made = extractor.extract(domains, out, options, meter, shards=shards)
+        made = extractor.extract(domains, out, options, meter, shards=shards, keep_domains=True)
         return read_features(out, made.skipped, file=out)
     with temporary_folder() as folder:
         file = folder / "features.safetensors"

@@ -194,6 +194,7 @@ class Run:
         images: "str | Path | Iterable[str | Path] | Domain | Features | ArrayLike",
         *,
         batch_size: int = 32,
+        skip_unreadable: bool = False,
         accelerator: str = "auto",
         progress: bool | None = None,
     ) -> "Predictions":
@@ -204,6 +205,8 @@ class Run:
                 those that the run was trained on: an array or a data frame, a feature file, a
                 domain, or what `equida.extract_features` returned.
             batch_size: samples that the network sees at once.
+            skip_unreadable: leave out rows with values that are not finite, instead of raising an
+                error; they are listed in `unreadable`, as images that cannot be read always are.
             accelerator: "cpu", "gpu" or "auto".
             progress: None shows it in a terminal or notebook; True and False force it.
         """
@@ -224,7 +227,8 @@ class Run:
         if rows is None:
             total, batches = None, predictor.predict_batches(files, batch_size)
         else:
-            total, batches = len(rows), predictor.predict_rows(rows, batch_size)
+            total = len(rows)
+            batches = predictor.predict_rows(rows, batch_size, skip_unreadable=skip_unreadable)
         parts = []
         with Bar(display_mode(progress), "predict", total, unit="samples") as bar:
             for part in batches:

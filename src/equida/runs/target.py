@@ -38,12 +38,22 @@ def share_remarks(result: Mapping[str, Any], advice: str = "--prior estimate") -
         if not aims_at_equal_sizes(result):
             return [looks]
         return [f"{looks}: equal class sizes may hurt; try {advice}"]
-    if not shares["agreement"] and distance_from_equal(shares["predicted"]) > SKEWED:
+    if not shares["agreement"] and _most_skewed(result) > SKEWED:
         return [
             "cannot tell whether the target is imbalanced: predicted classes differ in size, but"
             " two estimates of their shares disagree"
         ]
     return []
+
+
+def _most_skewed(result: Mapping[str, Any]) -> float:
+    """How far from equal sizes the predictions are, after adaptation or before it.
+
+    A method that was asked for equal sizes may have made them, whatever the target is like.
+    """
+    after = distance_from_equal(result["shares"]["predicted"])
+    before = (result.get("harm") or {}).get("source_only")
+    return max(after, 0.5 * (1.0 - before["equity"])) if before else after
 
 
 def aims_at_equal_sizes(result: Mapping[str, Any]) -> bool:
@@ -64,11 +74,11 @@ def share_rows(shares: Mapping[str, Any], classes: Sequence[str]) -> list[list[s
 
     >>> head, *rows = share_rows({"predicted": [0.9, 0.1], "aim": [0.5, 0.5]}, ["mug", "pen"])
     >>> head
-    ['class shares', 'predicted', 'asked for']
+    ['class shares', 'predicted', 'aimed at']
     >>> rows
     [['mug', '90.0 %', '50.0 %'], ['pen', '10.0 %', '50.0 %']]
     """
-    titles = {"predicted": "predicted", "estimated": "estimated", "aim": "asked for"}
+    titles = {"predicted": "predicted", "estimated": "estimated", "aim": "aimed at"}
     columns = {title: shares[name] for name, title in titles.items() if shares.get(name)}
     if "predicted" not in columns:
         return []

@@ -16,7 +16,7 @@ from equida.class_shares import is_shares
 from equida.clustering import estimate_aim
 from equida.data import ArrayDomain, Domain, Task
 from equida.data.batches import eval_batches
-from equida.data.classes import match_classes
+from equida.data.classes import class_key, match_classes
 from equida.data.transforms import Transform
 from equida.errors import InputError
 from equida.evaluation.shares import ShareEstimate, estimate_shares
@@ -181,10 +181,13 @@ def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:
     for part, aim in aims.items():
         shares = np.array(aim.aim)
         most, least = int(shares.argmax()), int(shares.argmin())
-        by = "the list that was given" if is_shares(aim.prior) else prior_title(aim.prior)
+        by = _given_title(aim.prior, classes) if is_shares(aim.prior) else prior_title(aim.prior)
         if aim.agreement is not None:
             trust = aim.agreement if aim.trust is None else aim.trust
             by += f" (trusted by {100 * trust:.0f} %)"
+        elif aim.strength < 1.0:
+            by += f", mixed with equal ones by prior_strength {aim.strength:g}"
+            by += " (1 takes them as they are)"
         if aim.aim[most] == aim.aim[least]:
             lines.append(f"{part} aims at class shares by {by}: uniform ones")
             continue
@@ -194,6 +197,19 @@ def aim_lines(aims: Mapping[str, Aim], classes: Sequence[str]) -> list[str]:
             f" {100 / len(shares):.1f} %"
         )
     return lines
+
+
+def _given_title(prior: str, classes: Sequence[str]) -> str:
+    """Shares that were given, with the classes that they do not name."""
+    given, title = json.loads(prior), "the list that was given"
+    if isinstance(given, list):
+        return title
+    named = set(map(class_key, given))
+    missing = [name for name in classes if class_key(name) not in named]
+    if not missing:
+        return title
+    more = f" and {len(missing) - 3} others" if len(missing) > 3 else ""
+    return f"{title} (which has none for {', '.join(missing[:3])}{more})"
 
 
 def _records(

@@ -1,12 +1,13 @@
 """The classifier of a finished run, and what it predicts for images and rows."""
 
 import csv
+import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from equida.data import (
     array_domain,
     read_image,
 )
-from equida.data.checks import check_finite
+from equida.data.checks import check_finite, check_readable, drop_unreadable
 from equida.data.feature_file import SUFFIXES
 from equida.data.open import open_path, split_path
 from equida.data.task import check_columns
@@ -213,9 +214,17 @@ class Predictor:
         batches = iter(lambda: list(islice(left, batch_size)), [])
         return (self._file_batch(batch, transform) for batch in batches)
 
-    def predict_rows(self, rows: ArrayDomain, batch_size: int) -> Iterator[Predictions]:
+    def predict_rows(
+        self, rows: ArrayDomain, batch_size: int, *, skip_unreadable: bool = False
+    ) -> Iterator[Predictions]:
         """The predictions for rows, a batch at a time: features as the run was trained on, or
         images as arrays.
+
+        Args:
+            rows: what is labelled.
+            batch_size: rows in a batch.
+            skip_unreadable: leave out rows with values that are not finite; the first batch lists
+                them and has no predictions.
 
         Raises:
             InputError: at once, before the first batch is asked for, where the rows do not fit.
@@ -231,9 +240,13 @@ class Predictor:
                 f"{rows.name}: rows have shape {given}; expected {expected}, as the run was trained"
             )
         check_columns(rows.columns, self.columns, rows.name)
+        bad = check_readable(rows) if skip_unreadable else []
+        rows = drop_unreadable(rows, bad) if bad else rows
         check_finite(rows, views=1)
+        left_out = dataclasses.replace(joined([], self.classes), unreadable=tuple(bad))
         starts = range(0, len(rows), batch_size)
-        return (self._row_batch(rows, start, start + batch_size) for start in starts)
+        batches = (self._row_batch(rows, start, start + batch_size) for start in starts)
+        return chain([left_out] if bad else [], batches)
 
     def _row_batch(self, rows: ArrayDomain, start: int, end: int) -> Predictions:
         indices = np.arange(start, min(end, len(rows)))

@@ -279,7 +279,27 @@ def domains_sha256(*domains: Domain | None) -> str:
 
 def data_remarks(task: Task, batch_size: int) -> list[str]:
     """What to know of the data before training, a line each."""
-    return [line for line in (_small_domains(task, batch_size), _uneven_columns(task)) if line]
+    lines = (_same_samples(task), _small_domains(task, batch_size), _uneven_columns(task))
+    return [line for line in lines if line]
+
+
+def _same_samples(task: Task) -> str:
+    """In one line, that the target is the source itself; "" where it is not."""
+    source, target = task.source, task.target
+    if source is target or len(source) != len(target):  # without source data, both are the target
+        return ""
+    same = False
+    if isinstance(source, ImageDomain) and isinstance(target, ImageDomain):
+        same = all(source.path(number) == target.path(number) for number in range(len(source)))
+    elif isinstance(source, ArrayDomain) and isinstance(target, ArrayDomain):
+        parts = np.array_split(np.arange(len(source)), -(-len(source) // ROWS_AT_ONCE))
+        same = all(np.array_equal(source.rows(part), target.rows(part)) for part in parts)
+    if not same:
+        return ""
+    return (
+        f"source and target are the same {len(source):,} samples: there is nothing to adapt to, and"
+        " accuracies are those of samples that were trained on"
+    )
 
 
 def _small_domains(task: Task, batch_size: int) -> str:

@@ -224,6 +224,14 @@ class Existing:
         same = all(self.metadata.get(key) == value for key, value in settings.as_json().items())
         return same and self.row_shape == settings.row_shape
 
+    def images_by_domain(self) -> dict[str, set[bytes]]:
+        """The digests of the images of each domain."""
+        found: dict[str, set[bytes]] = {name: set() for name in self.metadata["domains"]}
+        names = list(found)
+        for owner, content in zip(self._map("domains").tolist(), self.content, strict=True):
+            found[names[owner]].add(content.tobytes())
+        return found
+
     def features(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The features of some rows; the file is mapped only while they are read."""
         return self._map("features")[rows]

@@ -74,6 +74,7 @@ def write_features(
     engine: Engine = "auto",
     engine_name: Callable[[], str] = lambda: "",
     shards: "ShardRunner | None" = None,
+    keep_domains: bool = False,
 ) -> Extraction:
     """Bring the feature file at `path` up to date with the images of `domains`.
 
@@ -91,6 +92,7 @@ def write_features(
         engine: whose features of earlier calls count: "auto" for those of every engine.
         engine_name: what runs the network, with its version, as far as that is known by now.
         shards: has other processes compute the features, instead of `forward`; None: nobody else.
+        keep_domains: refuse a file that holds a domain of which no image is among these.
 
     Raises:
         InputError: some images cannot be read (the message names all of them), the domains have
@@ -100,6 +102,8 @@ def write_features(
     with work_folder(path) as folder:
         contents = Contents(path, folder, domains, workers, meter)
         existing = Existing.open(path)
+        if existing is not None and keep_domains:
+            _check_keeps(existing, {contents.of(number) for number in range(len(contents))})
         if existing is not None and not (
             existing.made_with(settings) and made_by(engine, existing.engines)
         ):
@@ -141,6 +145,17 @@ def write_features(
         contents.remember()
     computed = len(todo) - len(reasons)
     return Extraction(len(kept), computed, skipped, written, len(stored_rows), engines)
+
+
+def _check_keeps(existing: Existing, images: set[bytes]) -> None:
+    """Raise InputError where the file would lose all rows of a domain."""
+    held = existing.images_by_domain()
+    lost = [name for name, contents in held.items() if not contents & images]
+    if lost:
+        raise InputError(
+            f"{existing.path} holds features of other images ({', '.join(lost)}), which would be"
+            " lost; choose another --out, name all domains in one call, or remove it first"
+        )
 
 
 def _storable(settings: FeatureSettings) -> bool:
