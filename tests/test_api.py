@@ -224,7 +224,7 @@ def test_curves_without_pandas(arrays: dict[str, Any], monkeypatch: pytest.Monke
     assert [row["step"] for row in rows] == [3, 6]
     assert {"loss_cross_entropy", "loss_nsm", "equity", "source_accuracy"} <= set(rows[0])
     assert rows[-1]["equity"] == run.equity
-    with pytest.raises(InputError, match="pandas is not installed"):
+    with pytest.raises(InputError, match="a DataFrame needs pandas: pip install pandas"):
         run.predict(arrays["x"]).to_frame()
 
 

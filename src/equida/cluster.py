@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from equida.errors import InputError
+from equida.errors import InputError, require
 
 CONNECT_SECONDS = 10.0
 
@@ -30,12 +30,9 @@ def dask_client(cluster: str) -> Iterator[Any]:
         cluster: dask://HOST:PORT.
     """
     address = dask_address(cluster)
+    distributed = require("distributed", "a cluster needs Dask", "equida[cluster]")
     try:
-        from distributed import Client
-    except ImportError:
-        raise InputError("a cluster needs Dask: pip install 'equida[cluster]'") from None
-    try:
-        client: Any = Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+        client = distributed.Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise InputError(
             f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler"

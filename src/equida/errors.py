@@ -1,8 +1,11 @@
 """The one exception for things a user can put right, and text that is safe to print."""
 
 import difflib
+import importlib
 import re
+import shlex
 from collections.abc import Iterable
+from typing import Any
 
 # Control characters, which a terminal obeys; marks that change the direction or the line of text;
 # and halves of surrogate pairs, by which Python holds bytes of file names that are not text.
@@ -53,3 +56,21 @@ class InputError(ValueError):
 
     def __str__(self) -> str:
         return printable_lines(super().__str__())
+
+
+def require(module: str, need: str, install: str) -> Any:
+    """The module, imported by its name, or an error that says how to install it.
+
+    Args:
+        module: a module of an optional package.
+        need: what needs which package, as a sentence.
+        install: what pip is to install.
+
+    >>> require("no_such_package", "a figure needs matplotlib", "equida[report]")
+    Traceback (most recent call last):
+    equida.errors.InputError: a figure needs matplotlib: pip install 'equida[report]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError(f"{need}: pip install {shlex.quote(install)}") from None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equida.errors import InputError, printable
+from equida.errors import InputError, printable, require
 from equida.files import irregular
 
 if TYPE_CHECKING:
@@ -91,11 +91,7 @@ def check_image(path: str | Path, *, deep: bool = False) -> str | None:
 
 def import_pil() -> Any:
     """The module `PIL.Image`, or an error that says how to install it."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise InputError("reading images needs Pillow: pip install 'equida[vision]'") from None
-    return Image
+    return require("PIL.Image", "reading images needs Pillow", "equida[vision]")
 
 
 def as_mode(image: "Image.Image", mode: str) -> "Image.Image":

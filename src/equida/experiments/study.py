@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equida.errors import InputError
+from equida.errors import InputError, require
 from equida.fields import specs
 from equida.methods import METHODS, Range, default_config, split_name
 from equida.plugins import short_name
@@ -268,16 +268,8 @@ def sqlite_url(file: Path) -> str:
 
 
 def import_optuna() -> Any:
-    """The package.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    try:
-        import optuna
-    except ImportError:
-        raise InputError("equida tune needs optuna: pip install 'equida[tune]'") from None
-    return optuna
+    """The package, or an error that says how to install it."""
+    return require("optuna", "equida tune needs optuna", "equida[tune]")
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from equida import plugins
 from equida.data.transforms import IMAGENET_MEAN, IMAGENET_STD
-from equida.errors import InputError
+from equida.errors import InputError, require
 from equida.fields import checked_value
 from equida.files import file_sha256
 from equida.models.foreign import (
@@ -150,12 +150,8 @@ def _timm(name: str, weights: Path | None, pretrained: bool) -> Backbone:
 
 
 def _import_timm() -> Any:
-    try:
-        ensure_operators()
-        import timm
-    except ImportError:
-        raise InputError("timm is not installed: pip install 'equida[vision]'") from None
-    return timm
+    ensure_operators()
+    return require("timm", "a backbone needs timm", "equida[vision]")
 
 
 def _unknown(name: str, known: list[str]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from equida.errors import InputError
+from equida.errors import InputError, require
 from equida.models.weights import first_line
 from equida.torchvision_ops import ensure_operators
 
@@ -158,13 +158,10 @@ def transformers_network(name: str) -> nn.Module:
 
     Code that a model brings along is never run (`trust_remote_code=False`).
     """
-    try:
-        ensure_operators()
-        import transformers
-    except ImportError:
-        raise InputError(
-            "transformers is not installed: pip install 'equida[transformers]'"
-        ) from None
+    ensure_operators()
+    transformers = require(
+        "transformers", f"backbone {name!r} needs transformers", "equida[transformers]"
+    )
     options: dict[str, Any] = {"trust_remote_code": False}
     prepared: dict[str, Any] = {}
     if Path(name).is_dir():

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from equida.errors import InputError
+from equida.errors import require
 
 STYLE: dict[str, Any] = {
     "font.family": "sans-serif",
@@ -18,24 +18,14 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7")
 MARKERS = ("o", "s", "^", "D", "v")
 
 
-def require_matplotlib() -> None:
-    """An InputError that names the extra, where matplotlib is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError(
-            "the figures need matplotlib, which is not installed; "
-            "install it with: pip install 'equida[report]'"
-        ) from None
+def require_matplotlib() -> Any:
+    """The package, or an error that names the extra."""
+    return require("matplotlib", "the figures need matplotlib", "equida[report]")
 
 
 def figure_style(**changes: Any) -> Any:
     """A context in which figures have the style that they share, with some changes."""
-    require_matplotlib()
-    import matplotlib
-
-    style: Any = STYLE | changes
-    return matplotlib.rc_context(style)
+    return require_matplotlib().rc_context(STYLE | changes)
 
 
 def new_figure(width: float, height: float, layout: Any = "constrained") -> Any:

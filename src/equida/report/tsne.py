@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equida.errors import InputError
+from equida.errors import require
 
 NEIGHBOURS = 30.0
 """About how many neighbours a sample has; lowered where there are few samples."""
@@ -55,8 +55,4 @@ def fit_square(places: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def import_tsne() -> Any:
     """The class `openTSNE.TSNE`, or an error that names the extra."""
-    try:
-        from openTSNE import TSNE
-    except ImportError:
-        raise InputError("t-SNE needs openTSNE: pip install 'equida[report]'") from None
-    return TSNE
+    return require("openTSNE", "t-SNE needs openTSNE", "equida[report]").TSNE

