@@ -1,7 +1,6 @@
 """Everything needed to do a run again."""
 
 import dataclasses
-import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -216,24 +215,6 @@ class RunConfig:
     def plugin_digests(self) -> list[tuple[str, str, str]]:
         """What a result depends on of the code that is not equida's own."""
         return [(each.kind, each.name, each.sha256) for each in self.plugins]
-
-    def digest(self) -> str:
-        """The config as one line that differs wherever a result could.
-
-        Folders of a comparison are named by it, so its form stays that of schema 0: runs made then
-        are found again.
-        """
-        values = dataclasses.asdict(self)
-        del values["recipe_name"], values["recipe_changes"], values["aims"]
-        values["plugins"] = self.plugin_digests()
-        if not values["plugins"]:
-            del values["plugins"]
-        for name in ("task", "images"):
-            spec: DataSpec | None = getattr(self, name)
-            values[name] = spec.identity() if spec else None
-        values["initial"] = values.pop("from_run")
-        values["extractor"] = values.pop("feature_origin")
-        return json.dumps(values, sort_keys=True)
 
 
 def versions() -> dict[str, str]:
