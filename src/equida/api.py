@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -41,7 +40,6 @@ from equida.training.launch import launch
 from equida.training.plan import make_plan
 from equida.training.processes import started_outside
 from equida.training.request import AdaptRequest, Remarks, default_pair_folder
-from equida.training.watch import watch
 
 __all__ = ["adapt", "bench", "compare", "extract_features", "load_run", "tune"]
 
@@ -211,9 +209,8 @@ def do_request(request: AdaptRequest, remarks: Remarks, *, tensorboard: bool = F
                     threads=request.threads,
                     task=plan.task,
                     backbone=plan.backbone,
-                    watch=partial(
-                        watch, mode=remarks.mode, folder=plan.folder, tensorboard=tensorboard
-                    ),
+                    mode=remarks.mode,
+                    tensorboard=tensorboard,
                     existing_result=plan.existing_result,
                 )
     if result is None:  # only the first process of the run has the result

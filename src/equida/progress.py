@@ -8,7 +8,7 @@ import html
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from equida.errors import InputError, printable, printable_lines
 
@@ -132,7 +132,7 @@ class Bar:
         elif mode == "notebook" and in_notebook():  # a spawned process has no cell to show it in
             self._view = _NotebookView()
 
-    def __enter__(self) -> "Bar":
+    def __enter__(self) -> Self:
         if self._view:
             self._view.open(self)
         return self
@@ -277,7 +277,7 @@ def _html(bar: Bar) -> str:
     return f"<div>{gauge}{words}</div>"
 
 
-class RunProgress:
+class RunProgress(Bar):
     """Shows the losses of a run, its equity and discriminability on the target, and the time left.
 
     It is an observer of training: a bar in a terminal or notebook, and in the mode "lines" a line
@@ -287,48 +287,49 @@ class RunProgress:
         mode: where to show it.
         label: what is trained.
         iterations: how many steps the run has.
+        writer: a writer of curves for TensorBoard, if they are wanted.
     """
 
-    def __init__(self, mode: Mode, label: str, iterations: int) -> None:
-        self.bar = Bar(mode, label, iterations)
-        self.iterations = iterations
+    def __init__(self, mode: Mode, label: str, iterations: int, writer: Any = None) -> None:
+        super().__init__(mode, label, iterations)
+        self.writer = writer
         self._lines = mode == "lines"
         self._terms = self._figures = ""
 
-    def __enter__(self) -> "RunProgress":
-        self.bar.__enter__()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.bar.__exit__(*raised)
-
     def announced(self, what: str) -> None:
-        self.bar.update(note=what)
+        self.update(note=what)
         if self._lines:
             say(what)
 
     def stepped(self, step: int) -> None:
-        self.bar.update(step)
+        self.update(step)
 
     def logged(self, step: int, terms: Mapping[str, float]) -> None:
         self._terms = " ".join(
             f"{SHORT_NAMES.get(name, name)} {value:.2f}" for name, value in terms.items()
         )
-        self.bar.update(note=self._note())
+        self.update(note=self._note())
+        self._write("loss", step, terms)
 
     def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
         shown = [f"eq {figures['equity']:.2f}", f"disc {figures['discriminability']:.2f}"]
         if "accuracy" in figures:
             shown.append(f"acc {100 * figures['accuracy']:.1f}")
         self._figures = " ".join(shown)
-        self.bar.update(step, self._note())
+        self.update(step, self._note())
         if self._lines:
-            left = self.bar.seconds_left
-            parts = [f"step {step} of {self.iterations}: {self._figures}", self._terms]
+            left = self.seconds_left
+            parts = [f"step {step} of {self.total}: {self._figures}", self._terms]
             say(" | ".join([*parts, *([f"{duration(left)} left"] if left is not None else [])]))
+        self._write("evaluation", step, figures)
 
     def _note(self) -> str:
         return " | ".join(part for part in (self._figures, self._terms) if part)
+
+    def _write(self, group: str, step: int, values: Mapping[str, float]) -> None:
+        if self.writer:
+            for name, value in values.items():
+                self.writer.add_scalar(f"{group}/{name}", value, step)
 
 
 def _console() -> "Console":

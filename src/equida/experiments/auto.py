@@ -6,7 +6,6 @@ run; the default validator chooses, and the run is then done with the chosen set
 
 import dataclasses
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,12 @@ from equida.torch_modes import threads_asked_for, torch_threads
 from equida.training.aims import check_priors
 from equida.training.evaluate import auto_score
 from equida.training.folder import RunFolder
+from equida.training.launch import watch
 from equida.training.loop import train
 from equida.training.plan import Plan
 from equida.training.processes import make_fabric
 from equida.training.request import AdaptRequest, Remarks
 from equida.training.target_check import looks_imbalanced
-from equida.training.watch import watch
 
 
 def first_request(request: AdaptRequest) -> AdaptRequest:
@@ -143,8 +142,7 @@ def _train(plan: Plan, request: AdaptRequest, remarks: Remarks) -> dict[str, Any
     config.check()
     check_priors(config, plan.task)
     fabric = make_fabric(request.accelerator, precision=config.recipe.precision)
-    shown = partial(watch, mode=remarks.mode, folder=folder)
-    with torch_threads(_threads(plan, request)), shown(config) as observer:
+    with torch_threads(_threads(plan, request)), watch(config, remarks.mode) as observer:
         trained = train(config, plan.task, folder=folder, fabric=fabric, observers=(observer,))
     return trained.result
 

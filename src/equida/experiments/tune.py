@@ -11,7 +11,6 @@ import json
 import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,6 @@ from equida.training.launch import launch
 from equida.training.plan import Plan, make_plan
 from equida.training.request import AdaptRequest, Remarks, default_pair_folder
 from equida.training.trust import with_plugins
-from equida.training.watch import watch
 
 MOST_TRIALS = 100_000
 OTHER = {"recipe": "another recipe", "code": "other code", "data_sha256": "other data"}
@@ -428,11 +426,5 @@ def _chosen_run(chosen: Tried, configs: _Configs, request: TuneRequest, remarks:
     if plan.existing_result() is None:
         remarks.say(f"the run with the chosen setting, {chosen.title}: {folder}")
         with RunFolder(folder).locked():
-            launch(
-                config,
-                folder,
-                threads=request.threads,
-                task=plan.task,
-                watch=partial(watch, mode=remarks.mode, folder=folder),
-            )
+            launch(config, folder, threads=request.threads, task=plan.task, mode=remarks.mode)
     return load_run(folder)

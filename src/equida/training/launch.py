@@ -1,8 +1,8 @@
 """Doing a run: on one process, or on many that share each batch."""
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ import torch.distributed
 from equida import plugins
 from equida.data import Task
 from equida.data.spec import open_task
-from equida.errors import InputError
+from equida.errors import InputError, require
+from equida.progress import Mode, RunProgress
 from equida.torch_modes import MOST, check_count, threads_asked_for, torch_threads
 from equida.training.build import SeededBackbone
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
-from equida.training.loop import Observer, train
+from equida.training.loop import train
 from equida.training.predictor import classes_of
 from equida.training.processes import (
     AnyFabric,
@@ -28,8 +29,6 @@ from equida.training.processes import (
     started_outside,
 )
 from equida.training.recipe import Precision
-
-Watching = Callable[[RunConfig], AbstractContextManager[Observer]]
 
 
 def launch(
@@ -42,7 +41,8 @@ def launch(
     threads: int = 0,
     task: Task | None = None,
     backbone: SeededBackbone | None = None,
-    watch: Watching | None = None,
+    mode: Mode = "silent",
+    tensorboard: bool = False,
     existing_result: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> dict[str, Any] | None:
     """Do a run and return its result; None where another process started from outside has it.
@@ -59,7 +59,8 @@ def launch(
             times as long, waiting for each other), and for images as many as torch has.
         task: the data, where they are open already; None: those that the config names are opened.
         backbone: the config's backbone, where it has been loaded already.
-        watch: makes the observer that shows progress, on rank zero.
+        mode: how rank zero shows progress.
+        tensorboard: write curves for TensorBoard into the folder.
         existing_result: asked on rank zero whether there is a result already, once all processes
             are there: what one machine finds on its disk, another one may not.
     """
@@ -71,7 +72,9 @@ def launch(
             " MASTER_ADDR, MASTER_PORT and NODE_RANK (0, 1, ...), or start it by srun or torchrun"
         )
     fabric = make_fabric(accelerator, devices, num_nodes, precision=config.recipe.precision)
-    job = partial(work, config=config, folder=folder, watch=watch, threads=threads)
+    job = partial(
+        work, config=config, folder=folder, mode=mode, tensorboard=tensorboard, threads=threads
+    )
     if devices * num_nodes == 1:
         return job(fabric, task=task, backbone=backbone)
     if started_outside(devices * num_nodes, num_nodes):
@@ -130,8 +133,9 @@ def work(
     fabric: AnyFabric,
     config: RunConfig,
     folder: Path,
-    watch: Watching | None,
-    threads: int = 0,
+    mode: Mode,
+    tensorboard: bool,
+    threads: int,
     task: Task | None = None,
     backbone: SeededBackbone | None = None,
 ) -> dict[str, Any]:
@@ -140,7 +144,8 @@ def work(
         assert config.task is not None, "a run that names no data is given them"
         classes = classes_of(Path(config.from_run)) if config.from_run else None
         task = open_task(config.task, classes).task
-    shown = watch(config) if watch and fabric.is_global_zero else nullcontext()
+    curves = folder if tensorboard else None
+    shown = watch(config, mode, curves) if fabric.is_global_zero else nullcontext()
     with torch_threads(threads), shown as observer:
         trained = train(
             config,
@@ -153,3 +158,26 @@ def work(
             calibrate_confidences=True,
         )
     return trained.result
+
+
+@contextmanager
+def watch(config: RunConfig, mode: Mode, curves: Path | None = None) -> Iterator[RunProgress]:
+    """The observer that shows a run's progress; the terminal is put right however the run ends.
+
+    Args:
+        config: the run.
+        mode: how progress is shown.
+        curves: the folder in which curves for TensorBoard are written; None: there are none.
+    """
+    writer = None
+    if curves:
+        tensorboard = require(
+            "torch.utils.tensorboard", "curves need TensorBoard", "equida[tensorboard]"
+        )
+        writer = tensorboard.SummaryWriter(str(curves / "tensorboard"))
+    try:
+        with RunProgress(mode, config.method, config.recipe.iterations, writer) as shown:
+            yield shown
+    finally:
+        if writer:
+            writer.close()

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from equida.training.launch import launch
 from equida.training.plan import WRITTEN
 from equida.training.predictor import LOG, finished_run
 from equida.training.trust import named_code, settle_trust, with_plugins
-from equida.training.watch import watch
 
 
 @dataclass(frozen=True)
@@ -101,8 +99,7 @@ def repeat_run(
     conform(stored, Started, f"{first.path}: config.json: processes")
     known = [field.name for field in dataclasses.fields(Started)]
     started = Started(**{name: stored[name] for name in known if name in stored})
-    shown = partial(watch, mode=mode)
-    launch(config, second.path, **dataclasses.asdict(started), watch=shown)
+    launch(config, second.path, **dataclasses.asdict(started), mode=mode)
     return dataclasses.replace(
         _compared(first, second, config), code=tuple(_changed_code(before, config.plugins))
     )
