@@ -105,7 +105,7 @@ def test_what_differing_classes_leave_out_is_said(
         "shared",
     ]
     kept_all = make_grid(dataclasses.replace(asked, classes="source"), Remarks(said.append))
-    assert kept_all.classes == "source"
+    assert kept_all.data_spec("amazon2webcam").classes == "source"
     assert len(said) == 1
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from equida.data import Benchmark
 from equida.data.benchmarks import benchmark as find_data_set
 from equida.data.spec import DataSpec
-from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.methods import METHODS, STANDARD, Method, method_name, split_name
 from equida.methods.auto import AUTO
@@ -45,18 +44,10 @@ class Grid:
     """Digest of the file with weights, so that another file in the same place is another run."""
     feature_origin: Any = None
     """What made the features, where the data are features."""
-    skip_unreadable: bool = False
     data_sha256: str = ""
     """Digest of the data, so that other data in the same place are other runs."""
-    classes: ClassRule = "shared"
-    """Which classes a task has where the domains' differ."""
-    source_shares: str = ""
-    """What the source's classes are cut down to (see `data.shares`)."""
-    target_shares: str = ""
-    """The same for the target."""
-    lists: str | None = None
-    """Folder of the image lists that choose the benchmark's samples."""
-
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    """Which classes and samples of the data set the tasks have, as `benchmark_spec` takes it."""
     pair: DataSpec | None = None
     """The data of the only task, where they are two paths."""
     images: DataSpec | None = None
@@ -73,17 +64,7 @@ class Grid:
             assert self.pair is not None
             return self.pair
         source, target = self.data_set.task(task)
-        return benchmark_spec(
-            self.data_set,
-            source.key,
-            target.key,
-            self.data,
-            self.classes,
-            skip_unreadable=self.skip_unreadable,
-            source_shares=self.source_shares,
-            target_shares=self.target_shares,
-            lists=self.lists,
-        )
+        return benchmark_spec(self.data_set, source.key, target.key, self.data, **self.choice)
 
 
 class Stopped(Exception):

@@ -199,8 +199,12 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
     data = os.path.abspath(request.data) if request.data else None
-    choice = chosen_shares(request.source_shares, request.target_shares)
-    choice["lists"] = chosen_lists(chosen, data, request.lists)
+    choice = {
+        "classes": request.classes,
+        "skip_unreadable": request.skip_unreadable,
+        "lists": chosen_lists(chosen, data, request.lists),
+        **chosen_shares(request.source_shares, request.target_shares),
+    }
     varied = {name: value for row in rows for name, value in row.recipe.items() if value}
     found = _network(request, chosen, tasks, choice, varied, remarks)
     weights = os.path.abspath(request.weights) if request.weights else None
@@ -216,10 +220,8 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
         weights,
         file_sha256(Path(weights)) if weights and found.backbone != "none" else "",
         found.origin,
-        request.skip_unreadable,
         found.digest,
-        request.classes,
-        **choice,
+        choice,
     )
 
 
@@ -315,7 +317,7 @@ def _open_tasks(
     request: BenchRequest,
     chosen: Benchmark,
     tasks: Sequence[str],
-    shares: Mapping[str, Any],
+    choice: Mapping[str, Any],
     remarks: Remarks,
 ) -> OpenedTask:
     """The first task. All tasks of a user's data set are opened, and left-out samples are reported.
@@ -325,8 +327,7 @@ def _open_tasks(
     places, opened = DataPlaces(), []
     for task in tasks if chosen.own else tasks[:1]:
         source, target = (domain.key for domain in chosen.task(task))
-        further = {"skip_unreadable": request.skip_unreadable, **shares}
-        spec = benchmark_spec(chosen, source, target, request.data, request.classes, **further)
+        spec = benchmark_spec(chosen, source, target, request.data, **choice)
         opened.append(open_task(spec, places=places))
         if opened[-1].task.left_out:
             remarks.say(f"{task}: {opened[-1].task.left_out}")

@@ -167,7 +167,7 @@ def benchmark_spec(
     source: str,
     target: str,
     data: str | None,
-    classes: ClassRule,
+    classes: ClassRule = "shared",
     **further: Any,
 ) -> DataSpec:
     """Two domains of a data set, registered or found on disk.
@@ -177,7 +177,8 @@ def benchmark_spec(
         source: the source's key.
         target: the target's key.
         data: the folder or file of a registered data set, or a feature file of a found one.
-        classes: which classes a task has; registered data sets have one class list.
+        classes: which classes a task has where the domains' differ; registered data sets have one
+            class list.
         **further: other fields of the `DataSpec`.
     """
     place = os.path.abspath(data) if data else (chosen.root or None)
