@@ -201,22 +201,6 @@ def _acquire(lock: Any, folder: Path, timeout: float) -> None:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
-@contextlib.contextmanager
-def part_folder(path: Path) -> Iterator[Path]:
-    """The folder FILE.part for what is needed to make a file, locked against other processes.
-
-    It is removed when the block ends without an error; otherwise it stays, so that the next attempt
-    can continue from what is there, unless the block has removed it by `remove_part`.
-
-    Raises:
-        InputError: another process makes the same file.
-    """
-    folder = path.with_name(f"{path.name}.part")
-    with locked(folder):
-        yield folder
-        remove_part(folder)
-
-
 def remove_part(folder: Path) -> None:
     """Remove a folder that this process has locked.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from equida.data.feature_cache.file import Engine, FeatureSettings, made_by
 from equida.errors import InputError
-from equida.files import part_folder, remove_part, write_atomic, write_errors
+from equida.files import locked, remove_part, write_atomic, write_errors
 
 
 class Journal:
@@ -124,11 +124,16 @@ def work_folder(path: Path) -> Iterator[Path]:
 
     After a kill, an interruption or an error it stays, so that the next call can continue from it,
     unless nothing was computed.
+
+    Raises:
+        InputError: another process makes the same file.
     """
-    with part_folder(path) as folder:
+    folder = path.with_name(f"{path.name}.part")
+    with locked(folder):
         try:
             yield folder
         except InputError:
             if not any(file.stat().st_size for file in folder.glob("records")):
                 remove_part(folder)
             raise
+        remove_part(folder)
