@@ -43,6 +43,7 @@ from equida.training.evaluate import auto_score
 from equida.training.loop import Trained, train
 from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe, recipe
+from equida.training.request import AdaptRequest
 from equida.training.target_check import describe_target, looks_imbalanced, source_view
 
 METHOD_PARAMETERS = ("trade_off", "r", "alpha", "prior")
@@ -214,15 +215,8 @@ class EquidaClassifier(
                 stacklevel=2,
             )
         task = self._task(rows, labels, rows if target is None else target)
-        check_effect(
-            task,
-            backbone=None,
-            weights=None,
-            features=False,
-            origin=None,
-            recipe_params=self.recipe_params or {},
-            say=lambda text: warnings.warn(text, stacklevel=3),
-        )
+        asked = AdaptRequest(None, None, recipe_params=self.recipe_params or {})
+        check_effect(asked, task, None, say=lambda text: warnings.warn(text, stacklevel=3))
         self._fit(_fitting(config, task), task)
         self._fitted_with_domains = sample_domain is not None
         return self

@@ -107,17 +107,9 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
     task, spec, images = opened.task, opened.spec, None
     assert spec is not None
     on_images = row_shape(task.target) is None
-    check_effect(
-        task,
-        backbone=asked.backbone,
-        weights=asked.weights,
-        features=False,
-        origin=task_origin(opened),
-        cache=asked.cache,
-        recipe_params=request.recipe_params,
-        on_features=on_images,
-        say=remarks.say,
-    )
+    # Features are what a comparison is on, without being asked for.
+    given = replace(asked, features=False)
+    check_effect(given, task, task_origin(opened), on_features=on_images, say=remarks.say)
     backbone = request.backbone or default_backbone(task, None, features=True)
     if on_images:
         images, spec = spec, write_task_features(asked, opened, backbone, folder.path, remarks)

@@ -292,17 +292,9 @@ def _network(
     backbone = request.backbone or default_backbone(task, chosen, request.features)
     rows = isinstance(task.target, ArrayDomain)
     origin = spec_origin(opened.spec) if rows else None
-    check_effect(
-        task,
-        backbone=request.backbone,
-        weights=request.weights,
-        features=request.features,
-        origin=origin,
-        recipe_params={**request.recipe_params, **varied},
-        on_features=request.features and not rows,
-        cache=request.cache,
-        say=remarks.say,
-    )
+    asked = dataclasses.replace(request, recipe_params={**request.recipe_params, **varied})
+    on_features = request.features and not rows
+    check_effect(asked, task, origin, on_features=on_features, say=remarks.say)
     if rows:
         return _Network(data, backbone, origin, opened.digest)
     if request.features:

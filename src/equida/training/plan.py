@@ -124,17 +124,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     _check_features(request, images, previous)
     on_features = images and bool(request.features or (previous and previous.feature_origin))
     origin = task_origin(opened)
-    check_effect(
-        opened.task,
-        backbone=request.backbone,
-        weights=request.weights,
-        features=bool(request.features),
-        origin=origin,
-        recipe_params=request.recipe_params,
-        on_features=on_features,
-        cache=request.cache,
-        say=remarks.say,
-    )
+    check_effect(request, opened.task, origin, on_features=on_features, say=remarks.say)
     if previous and request.weights and not on_features:
         raise InputError(
             f"--weights has no effect with --from: the network is that of {request.from_run}; leave"
