@@ -27,10 +27,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.bars import judged, noted
 from equida.data.domain import ImageDomain
+from equida.data.feature_cache import ExtractionOptions
 from equida.data.transforms import Transform
 from equida.models.backbone import load_backbone
 from equida.models.engine import TorchEngine
-from equida.models.extractor import ExtractionOptions, FeatureExtractor
+from equida.models.extractor import FeatureExtractor
 
 BATCH = 64
 BATCHES = {"tf_efficientnet_lite0": 6, "resnet50": 2}

@@ -466,8 +466,9 @@ def do_adapt(file: str, folder: str) -> dict[str, Any]:
 def do_extract(folder: str) -> dict[str, Any]:
     """Features of every image."""
     from equida.data import image_folder
+    from equida.data.feature_cache import ExtractionOptions
     from equida.models.backbone import load_backbone
-    from equida.models.extractor import ExtractionOptions, FeatureExtractor, require_images
+    from equida.models.extractor import FeatureExtractor, require_images
 
     weights = Path(folder) / "weights.pth"
     torch.save(load_backbone("test_resnet", pretrained=False).module.state_dict(), weights)

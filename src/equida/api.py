@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from equida.data import Domain, array_domain, benchmark
-from equida.data.feature_cache import Dtype, Engine
+from equida.data.feature_cache import Dtype, Engine, ExtractionOptions
 from equida.data.task import ClassRule, check_columns
 from equida.errors import InputError
 from equida.experiments.auto import choose_plan, first_request
@@ -23,7 +23,6 @@ from equida.methods.auto import AUTO
 from equida.models.backbone import backbone_name
 from equida.models.extractor import (
     DEFAULT_BACKBONE,
-    ExtractionOptions,
     ExtractionRequest,
     FeatureExtractor,
     Features,

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import equida
 from equida.cli import main
 from equida.data.domain import ImageDomain
+from equida.data.feature_cache import ExtractionOptions
 from equida.errors import InputError
 from equida.models import extractor
 from equida.models.weights import WHEELS, wheel_file
@@ -257,7 +258,7 @@ def test_features_of_one_domain_classify_another(office31: Path, tmp_path: Path)
         paths = [f"{c}/{f.name}" for c in chosen for f in sorted((folder / c).iterdir())[:5]]
         labels = np.repeat(np.arange(len(chosen)), 5)
         domains.append(ImageDomain(folder, paths, name=domain, classes=chosen, labels=labels))
-    out, options = tmp_path / "f.safetensors", extractor.ExtractionOptions(batch_size=20)
+    out, options = tmp_path / "f.safetensors", ExtractionOptions(batch_size=20)
     extractor.FeatureExtractor().extract(domains, out, options, Bar("silent"))
     tensors, _ = _stored(str(out))
     rows = torch.nn.functional.normalize(tensors["features"]).numpy()

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from equida.cli._flags import request_from
+from equida.data.feature_cache import ExtractionOptions
 from equida.experiments.compare import CompareRequest
 from equida.experiments.run import BenchRequest
 from equida.experiments.tune import TuneRequest
-from equida.models.extractor import ExtractionOptions
 from equida.training.request import AdaptRequest
 
 RENAMED = {"from_run": "from_", "cache": "no_cache", "run": "", "recipe_params": ""}

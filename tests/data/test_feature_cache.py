@@ -21,7 +21,7 @@ from tests.meters import Silent
 from torch import Tensor, nn
 
 from equida.data.domain import ImageDomain
-from equida.data.feature_cache import Extraction, FeatureSettings, write_features
+from equida.data.feature_cache import Extraction, ExtractionOptions, FeatureSettings, write_features
 from equida.data.feature_cache import file as cache_file
 from equida.data.feature_cache.contents import Contents
 from equida.data.transforms import Transform
@@ -81,9 +81,8 @@ def _run(
 ) -> tuple[Extraction, Network]:
     network = network or Network()
     domains = [_folder(root) for root in roots]
-    outcome = write_features(
-        out, domains, settings, network, Silent(), batch_size=4, workers=2, skip_unreadable=skip
-    )
+    options = ExtractionOptions(batch_size=4, workers=2, skip_unreadable=skip)
+    outcome = write_features(out, domains, settings, options, network, Silent())
     return outcome, network
 
 
@@ -422,7 +421,7 @@ from pathlib import Path
 import torch
 sys.path.insert(0, {tests!r})
 from test_feature_cache import PLAIN, Silent, _folder, _save
-from equida.data.feature_cache import write_features
+from equida.data.feature_cache import ExtractionOptions, write_features
 from equida.data.feature_cache import FeatureSettings
 
 def peak(count):
@@ -432,7 +431,8 @@ def peak(count):
     settings = FeatureSettings("toy", "abc", 100_000, str(PLAIN))
     network = lambda images: torch.zeros(len(images), 100_000)
     out = root / "f.safetensors"
-    write_features(out, [_folder(root)], settings, network, Silent(), batch_size=8)
+    options = ExtractionOptions(batch_size=8, workers=1)
+    write_features(out, [_folder(root)], settings, options, network, Silent())
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 few, many = peak(40), peak(400)

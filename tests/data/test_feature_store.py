@@ -11,7 +11,13 @@ from tests.meters import Silent
 from torch import Tensor
 
 from equida.data.domain import ImageDomain
-from equida.data.feature_cache import Extraction, FeatureSettings, FeatureStore, write_features
+from equida.data.feature_cache import (
+    Extraction,
+    ExtractionOptions,
+    FeatureSettings,
+    FeatureStore,
+    write_features,
+)
 from equida.data.transforms import feature_transform
 from equida.errors import InputError
 
@@ -45,7 +51,8 @@ def extracted(
     settings: FeatureSettings = SETTINGS,
 ) -> tuple[Extraction, Network]:
     network = Network()
-    done = write_features(file, [domain], settings, network, Silent(), batch_size=4, store=store)
+    options = ExtractionOptions(batch_size=4, workers=1)
+    done = write_features(file, [domain], settings, options, network, Silent(), store=store)
     return done, network
 
 

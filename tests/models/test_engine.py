@@ -17,12 +17,12 @@ import equida
 from equida import plugins
 from equida.cli import main
 from equida.data.domain import ImageDomain
-from equida.data.feature_cache import Engine, Extraction, FeatureStore
+from equida.data.feature_cache import Engine, Extraction, ExtractionOptions, FeatureStore
 from equida.errors import InputError
 from equida.models import foreign
 from equida.models.backbone import Backbone, backbone_name, load_backbone
 from equida.models.engine import OnnxRuntimeEngine, engine_here, start_engine
-from equida.models.extractor import ExtractionOptions, FeatureExtractor
+from equida.models.extractor import FeatureExtractor
 from equida.progress import Bar
 from equida.torch_modes import torch_threads
 

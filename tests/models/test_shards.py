@@ -16,9 +16,10 @@ from torch import nn
 import equida
 from equida import plugins
 from equida.cli import main
+from equida.data.feature_cache import ExtractionOptions
 from equida.errors import InputError
 from equida.models import shards
-from equida.models.extractor import ExtractionOptions, FeatureExtractor, image_domains
+from equida.models.extractor import FeatureExtractor, image_domains
 from equida.models.shards import ComputedShard, Shard, compute_shard, shard_runner
 from equida.progress import Bar
 

@@ -9,9 +9,9 @@ import pytest
 
 from equida import EquidaClassifier
 from equida.data import array_domain, load_domain
+from equida.data.feature_cache import ExtractionOptions
 from equida.errors import InputError
 from equida.experiments.run import BenchRequest, make_grid, run_bench
-from equida.models.extractor import ExtractionOptions
 from equida.training.plan import make_plan
 from equida.training.request import AdaptRequest, Remarks
 

@@ -66,9 +66,9 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Write the file and say what was done."""
     from equida.cli._flags import request_from
-    from equida.data.feature_cache import check_feature_file
+    from equida.data.feature_cache import ExtractionOptions, check_feature_file
     from equida.models.backbone import backbone_name
-    from equida.models.extractor import ExtractionOptions, FeatureExtractor, image_domains
+    from equida.models.extractor import FeatureExtractor, image_domains
     from equida.models.shards import shard_runner
     from equida.progress import Bar, display_mode, say
 

@@ -12,6 +12,7 @@ from equida import plugins
 from equida.class_shares import shares_text
 from equida.cluster import dask_address
 from equida.data import ArrayDomain, Benchmark, Task, benchmark
+from equida.data.feature_cache import ExtractionOptions
 from equida.data.feature_file import FeatureOrigin, feature_origin
 from equida.data.spec import DataPlaces, OpenedTask, data_sha256, open_task
 from equida.data.task import ClassRule
@@ -25,12 +26,7 @@ from equida.fields import PathText, check_request
 from equida.files import file_sha256, json_has, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import ALIASES, backbone_name
-from equida.models.extractor import (
-    DEFAULT_BACKBONE,
-    ExtractionOptions,
-    FeatureExtractor,
-    data_set_images,
-)
+from equida.models.extractor import DEFAULT_BACKBONE, FeatureExtractor, data_set_images
 from equida.progress import duration
 from equida.runs.entry import check_labelled, check_selection
 from equida.runs.formats import FORMATS

@@ -24,10 +24,10 @@ from equida.data import (
 )
 from equida.data.discover import is_benchmark
 from equida.data.feature_cache import (
-    Dtype,
     Engine,
     Existing,
     Extraction,
+    ExtractionOptions,
     FeatureSettings,
     FeatureStore,
     Meter,
@@ -46,42 +46,11 @@ from equida.files import file_sha256, temporary_folder
 from equida.models.backbone import ALIASES, Backbone, load_backbone
 from equida.models.engine import RunningEngine, engine_here, start_engine
 from equida.models.weights import wheel_file
-from equida.torch_modes import MOST, check_count, decoding_threads
 
 LOG = logging.getLogger(__name__)
 
 DEFAULT_BACKBONE = "tf_efficientnet_lite0"
 """The backbone for features where none is asked for: quick on a CPU, with weights in a package."""
-
-
-MOST_IMAGES_AT_ONCE = 100_000
-MOST_VIEWS = 1000
-
-
-@dataclass(frozen=True)
-class ExtractionOptions:
-    """How features are computed and stored, apart from the network: arguments of
-    `equida.extract_features`, and flags of `equida features`."""
-
-    dtype: Dtype = "float32"
-    views: int = 0
-    seed: int = 0
-    batch_size: int = 64
-    workers: int = decoding_threads()
-    reduced_decode: bool = False
-    skip_unreadable: bool = False
-    engine: Engine = "auto"
-
-    def __post_init__(self) -> None:
-        check_request(self)
-        check_count("workers", self.workers, f"a whole number from 1 to {MOST}", 1)
-        for name, value, minimum, maximum in (
-            ("batch size", self.batch_size, 1, MOST_IMAGES_AT_ONCE),
-            ("views", self.views, 0, MOST_VIEWS),
-            ("seed", self.seed, 0, 2**63 - 1),
-        ):
-            if not minimum <= value <= maximum:
-                raise InputError(f"{name} is {value}; it must be from {minimum} to {maximum}")
 
 
 @dataclass(frozen=True)
@@ -156,13 +125,10 @@ class FeatureExtractor:
             out,
             domains,
             self._recorded_settings(out, domains, options) or self.settings(domains, options),
+            options,
             partial(self.features, engine=options.engine),
             meter,
-            batch_size=options.batch_size,
-            workers=options.workers,
-            skip_unreadable=options.skip_unreadable,
             store=store,
-            engine=options.engine,
             engine_name=partial(self.engine_name, options.engine),
             shards=shards,
             keep_domains=keep_domains,

@@ -28,13 +28,14 @@ from equida import plugins
 from equida.cluster import dask_address, dask_client
 from equida.data.feature_cache import (
     ComputedBatch,
+    ExtractionOptions,
     FeatureBatches,
     FeatureSettings,
     ListedImages,
     ShardRunner,
 )
 from equida.errors import InputError
-from equida.models.extractor import ExtractionOptions, FeatureExtractor
+from equida.models.extractor import FeatureExtractor
 from equida.torch_modes import MOST, check_count, cores, threads_asked_for
 
 MOST_BATCHES = 8
@@ -156,16 +157,12 @@ def compute_shard(shard: Shard) -> ComputedShard:
         engine = shard.options.engine
         at_work = FeatureBatches(
             shard.settings,
+            shard.options,
             functools.partial(extractor.features, engine=engine),
-            shard.options.batch_size,
-            shard.options.workers,
             functools.partial(extractor.engine_name, engine),
         )
-        skip = shard.options.skip_unreadable
         made = [
-            batch
-            for images in shard.batches
-            for batch in at_work.of(images, range(len(images)), skip_unreadable=skip)
+            batch for images in shard.batches for batch in at_work.of(images, range(len(images)))
         ]
         return ComputedShard(made, tuple(remarks))
 

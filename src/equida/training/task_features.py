@@ -8,7 +8,7 @@ from typing import Any
 
 from equida import plugins
 from equida.data.domain import ImageDomain
-from equida.data.feature_cache import FeatureStore
+from equida.data.feature_cache import ExtractionOptions, FeatureStore
 from equida.data.feature_file import SUFFIXES, FeatureOrigin, feature_origin
 from equida.data.folders import unlabelled_folder
 from equida.data.open import open_path, split_path
@@ -17,12 +17,7 @@ from equida.data.walk import existing
 from equida.errors import InputError
 from equida.files import file_sha256
 from equida.models.backbone import ALIASES
-from equida.models.extractor import (
-    ExtractedDomain,
-    ExtractionOptions,
-    FeatureExtractor,
-    require_images,
-)
+from equida.models.extractor import ExtractedDomain, FeatureExtractor, require_images
 from equida.progress import Bar
 from equida.training.folder import RunFolder
 from equida.training.request import AdaptRequest, OpenedRequest, Remarks, default_pair_folder

@@ -1,7 +1,13 @@
 """Features of every image, computed once and kept in one memory-mapped file."""
 
 from equida.data.feature_cache.contents import Meter
-from equida.data.feature_cache.file import Dtype, Engine, Existing, FeatureSettings
+from equida.data.feature_cache.file import (
+    Dtype,
+    Engine,
+    Existing,
+    ExtractionOptions,
+    FeatureSettings,
+)
 from equida.data.feature_cache.store import FeatureStore
 from equida.data.feature_cache.write import (
     ComputedBatch,
@@ -19,6 +25,7 @@ __all__ = [
     "Engine",
     "Existing",
     "Extraction",
+    "ExtractionOptions",
     "FeatureBatches",
     "FeatureSettings",
     "FeatureStore",

@@ -19,7 +19,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from equida.errors import InputError
+from equida.fields import check_request
 from equida.files import open_atomic
+from equida.torch_modes import MOST, check_count, decoding_threads
 
 FORMAT = 1
 # Readers parse the whole header to open the file, so more than a megabyte of paths is a tensor.
@@ -28,7 +31,35 @@ MAX_HEADER_BYTES = 2**27
 
 Dtype = Literal["float16", "float32"]
 Engine = Literal["auto", "onnxruntime", "torch"]
+MOST_IMAGES_AT_ONCE = 100_000
+MOST_VIEWS = 1000
 _CODES = {"float16": "F16", "float32": "F32", "int64": "I64", "uint8": "U8"}
+
+
+@dataclass(frozen=True)
+class ExtractionOptions:
+    """How features are computed and stored, apart from the network: arguments of
+    `equida.extract_features`, and flags of `equida features`."""
+
+    dtype: Dtype = "float32"
+    views: int = 0
+    seed: int = 0
+    batch_size: int = 64
+    workers: int = decoding_threads()
+    reduced_decode: bool = False
+    skip_unreadable: bool = False
+    engine: Engine = "auto"
+
+    def __post_init__(self) -> None:
+        check_request(self)
+        check_count("workers", self.workers, f"a whole number from 1 to {MOST}", 1)
+        for name, value, minimum, maximum in (
+            ("batch size", self.batch_size, 1, MOST_IMAGES_AT_ONCE),
+            ("views", self.views, 0, MOST_VIEWS),
+            ("seed", self.seed, 0, 2**63 - 1),
+        ):
+            if not minimum <= value <= maximum:
+                raise InputError(f"{name} is {value}; it must be from {minimum} to {maximum}")
 
 
 @dataclass(frozen=True)

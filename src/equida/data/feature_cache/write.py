@@ -23,7 +23,13 @@ from equida.data.checks import unreadable_message
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache import file as cache_file
 from equida.data.feature_cache.contents import Contents, Meter
-from equida.data.feature_cache.file import Engine, Existing, FeatureSettings, made_by
+from equida.data.feature_cache.file import (
+    Engine,
+    Existing,
+    ExtractionOptions,
+    FeatureSettings,
+    made_by,
+)
 from equida.data.feature_cache.journal import Journal, work_folder
 from equida.data.feature_cache.store import FeatureStore
 from equida.data.read_ahead import AtWork, read_ahead
@@ -64,14 +70,11 @@ def write_features(
     path: Path,
     domains: Sequence[ImageDomain],
     settings: FeatureSettings,
+    options: ExtractionOptions,
     forward: Forward,
     meter: Meter,
     *,
-    batch_size: int = 64,
-    workers: int = 1,
-    skip_unreadable: bool = False,
     store: FeatureStore | None = None,
-    engine: Engine = "auto",
     engine_name: Callable[[], str] = lambda: "",
     shards: "ShardRunner | None" = None,
     keep_domains: bool = False,
@@ -82,14 +85,11 @@ def write_features(
         path: a .safetensors file, new or made by an earlier call.
         domains: domains of image files, all with the same class list.
         settings: the network, its weights and transforms, as the file records them.
-        forward: turns normalised images (batch, channels, height, width), always `batch_size` of
+        options: how the features are computed.
+        forward: turns normalised images (batch, channels, height, width), always a whole batch of
             them, into features (batch, width).
         meter: shows the progress.
-        batch_size: how many images there are in each call of `forward`.
-        workers: how many threads decode images while `forward` runs.
-        skip_unreadable: leave unreadable images out instead of stopping.
         store: where features of other calls are, and these will be; None: nowhere.
-        engine: whose features of earlier calls count: "auto" for those of every engine.
         engine_name: what runs the network, with its version, as far as that is known by now.
         shards: has other processes compute the features, instead of `forward`; None: nobody else.
         keep_domains: refuse a file that holds a domain of which no image is among these.
@@ -100,38 +100,40 @@ def write_features(
     """
     classes = _check(path, domains)
     with work_folder(path) as folder:
-        contents = Contents(path, folder, domains, workers, meter)
+        contents = Contents(path, folder, domains, options.workers, meter)
         existing = Existing.open(path)
         if existing is not None and keep_domains:
             _check_keeps(existing, {contents.of(number) for number in range(len(contents))})
         if existing is not None and not (
-            existing.made_with(settings) and made_by(engine, existing.engines)
+            existing.made_with(settings) and made_by(options.engine, existing.engines)
         ):
             existing = None
-        journal = Journal(folder, settings, batch_size, engine)
+        journal = Journal(folder, settings, options.batch_size, options.engine)
         stored = {} if existing is None else _positions(existing.content)
         known = stored.keys() | journal.position.keys()
-        todo = contents.first_of_each(known | journal.unreadable if skip_unreadable else known)
+        skip = options.skip_unreadable
+        todo = contents.first_of_each(known | journal.unreadable if skip else known)
         shared = store if _storable(settings) else None
         stored_rows = set[bytes]()
         if shared is not None and todo:
             wanted = {contents.of(number) for number in todo}
-            stored_rows = _from_store(shared, settings, wanted, journal, engine, engine_name())
+            stored_rows = _from_store(
+                shared, settings, wanted, journal, options.engine, engine_name()
+            )
         todo = [number for number in todo if contents.of(number) not in stored_rows]
         if shards is None:
-            batches = FeatureBatches(settings, forward, batch_size, workers, engine_name).of(
-                contents, todo, skip_unreadable=skip_unreadable
-            )
+            batches = FeatureBatches(settings, options, forward, engine_name).of(contents, todo)
         else:
-            batches = shards(settings, _cut(contents, todo, batch_size)) if todo else iter(())
+            cut = _cut(contents, todo, options.batch_size)
+            batches = shards(settings, cut) if todo else iter(())
         reasons, made = _keep(batches, journal, meter, len(todo))
-        if reasons and not skip_unreadable:
+        if reasons and not skip:
             bad = contents.names_of(reasons, ())
             raise InputError(unreadable_message(f"{len(bad)} of {len(contents)} images", bad))
         if shared is not None:
             for name, new in made.items():
                 records = np.array([journal.position[content] for content in new], np.int64)
-                shared.put(settings, batch_size, new, journal.features(records), name)
+                shared.put(settings, options.batch_size, new, journal.features(records), name)
         kept, sources = _sources(contents, stored, journal)
         skipped = contents.names_of(reasons, journal.unreadable)
         if not len(kept):
@@ -278,40 +280,31 @@ class FeatureBatches:
 
     Args:
         settings: the network and its transforms.
+        options: how many images there are in a batch, how many threads decode them, and whether
+            images that cannot be read are left out. If they are not, nothing is computed after the
+            first; the rest is only decoded, in order to name all of them.
         forward: as for `write_features`.
-        batch_size: how many images there are in each call of `forward`.
-        workers: how many threads decode images.
         engine_name: what runs the network.
     """
 
     def __init__(
         self,
         settings: FeatureSettings,
+        options: ExtractionOptions,
         forward: Forward,
-        batch_size: int,
-        workers: int,
         engine_name: Callable[[], str] = lambda: "",
     ) -> None:
-        self.settings, self.forward, self.engine_name = settings, forward, engine_name
-        self.batch_size, self.workers = batch_size, max(workers, 1)
+        self.settings, self.options = settings, options
+        self.forward, self.engine_name = forward, engine_name
         self.transform = Transform.parse(settings.transform)
         self.at_work = AtWork()
         self.views = [Transform.parse(text) for text in settings.view_transforms]
 
-    def of(
-        self, images: Contents | ListedImages, todo: Sequence[int], *, skip_unreadable: bool
-    ) -> Iterator[ComputedBatch]:
-        """The features of the images with the numbers `todo`, batch by batch.
-
-        Args:
-            images: the images.
-            todo: which of them.
-            skip_unreadable: False: after the first image that cannot be read nothing is computed;
-                the rest is only decoded, in order to name all of them.
-        """
+    def of(self, images: Contents | ListedImages, todo: Sequence[int]) -> Iterator[ComputedBatch]:
+        """The features of the images with the numbers `todo`, batch by batch."""
         failed = False
         for chunk, pixels, reasons in self._decoded(images, todo):
-            failed = failed or (any(reasons) and not skip_unreadable)
+            failed = failed or (any(reasons) and not self.options.skip_unreadable)
             contents = [images.of(number) for number in chunk]
             if failed:
                 yield ComputedBatch(contents, reasons, None)
@@ -345,7 +338,7 @@ class FeatureBatches:
         self, images: Contents | ListedImages, todo: Sequence[int]
     ) -> Iterator[tuple[Sequence[int], Pixels, list[str]]]:
         """Batches of images with their pixels and errors, decoded ahead of time."""
-        batch, side = self.batch_size, self.transform.crop
+        batch, side = self.options.batch_size, self.transform.crop
         shape = (batch, 1 + self.settings.views, side, side, len(self.transform.mean))
         begun: deque[tuple[Sequence[int], Pixels]] = deque()
 
@@ -357,7 +350,7 @@ class FeatureBatches:
         reasons = read_ahead(
             lambda slot: self._decode(images, *slot),
             slots(),
-            self.workers,
+            self.options.workers,
             ahead=(1 + AHEAD) * batch,
             what="image",
             at_work=self.at_work,
