@@ -172,42 +172,33 @@ class FeatureExtractor:
         if existing.metadata.get("weights_sha256") != sha256:
             return None
         made = Transform.parse(existing.metadata["transform"])
-        shape = _Shape(existing.width, made.mean, made.std, made.crop)
-        return _settings(name, sha256, shape, domains, options)
+        plain = feature_transform(made.mean, made.std, made.crop, reduced=options.reduced_decode)
+        return _settings(name, sha256, existing.width, plain, domains, options)
 
     def settings(
         self, domains: Sequence[ImageDomain], options: ExtractionOptions
     ) -> FeatureSettings:
         """What the features depend on; loads the network."""
-        made = self.backbone
-        shape = _Shape(made.width, made.mean, made.std, made.input_size[1])
-        return _settings(made.name, made.weights_sha256, shape, domains, options)
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """What a network takes and gives."""
-
-    width: int
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    size: int
+        made, reduced = self.backbone, options.reduced_decode
+        plain = feature_transform(made.mean, made.std, made.input_size[1], reduced=reduced)
+        return _settings(made.name, made.weights_sha256, made.width, plain, domains, options)
 
 
 def _settings(
     name: str,
     sha256: str,
-    shape: _Shape,
+    width: int,
+    plain: Transform,
     domains: Sequence[ImageDomain],
     options: ExtractionOptions,
 ) -> FeatureSettings:
-    mean, std, size = shape.mean, shape.std, shape.size
-    plain = feature_transform(mean, std, size, reduced=options.reduced_decode)
-    views = [train_transform(domain.train_crop, mean, std, size) for domain in domains]
+    views = [
+        train_transform(domain.train_crop, plain.mean, plain.std, plain.crop) for domain in domains
+    ]
     return FeatureSettings(
         backbone=name,
         weights_sha256=sha256,
-        width=shape.width,
+        width=width,
         transform=str(plain),
         view_transforms=tuple(map(str, views)) if options.views else (),
         views=options.views,
