@@ -337,7 +337,6 @@ def _write_features(
         )
     place = places[os.path.abspath(request.data or chosen.root)]
     domains = data_set_images(chosen, place)
-    remarks.say(f"features of {sum(map(len, domains)):,} images with {backbone}: {file}")
     weights = Path(request.weights) if request.weights else None
     extractor = FeatureExtractor(backbone, weights, remarks.say)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)

@@ -75,7 +75,6 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
     domain = unlabelled_folder(path) if ignore and os.path.isdir(path) else open_path(path)
     check_features_folder(request, origin.backbone, out)
     made = Path(os.path.abspath(out / "features-0.safetensors"))
-    remarks.say(f"features of {len(domain):,} images of {path} with {origin.backbone}: {made}")
     weights = Path(request.weights) if request.weights else None
     extractor = FeatureExtractor(origin.backbone, weights, remarks.say)
     options = ExtractionOptions(skip_unreadable=request.skip_unreadable)
@@ -107,10 +106,6 @@ def write_task_features(
     files: list[str] = []
     for group in groups:
         file = Path(os.path.abspath(folder / f"features-{len(files)}.safetensors"))
-        names = " and ".join(domain.name for domain in group)
-        remarks.say(
-            f"features of {sum(map(len, group)):,} images of {names} with {backbone}: {file}"
-        )
         images = [require_images(domain) for domain in group]
         extract_shared(extractor, images, file, options, remarks, cache=request.cache)
         files.append(str(file))
@@ -154,7 +149,11 @@ def extract_shared(
     *,
     cache: bool,
 ) -> None:
-    """Bring a feature file up to date; with `cache`, by the store that all commands share."""
+    """Bring a feature file up to date, and say so; with `cache`, by the store of all commands."""
+    names = " and ".join(domain.name for domain in images)
+    remarks.say(
+        f"features of {sum(map(len, images)):,} images of {names} with {extractor.name}: {file}"
+    )
     store = FeatureStore.default() if cache else None
     with Bar(remarks.mode, unit="images") as bar:
         done = extractor.extract(images, file, options, bar, store)
