@@ -129,21 +129,16 @@ def print_result(done: "Run") -> None:
     from rich.table import Table
 
     from equida.progress import safe_console
+    from equida.runs.formats import pick_rows
     from equida.training.aims import aim_lines
 
-    labelled = done.accuracy is not None
-    table = Table(title=escape(f"{done.method} on {done.task}, seed {done.seed}"))
-    table.add_column("selected by", overflow="fold")
-    names = ["step", *([done.metric] if labelled else []), "equity", "discriminability"]
+    table = Table(title=escape(done.title))
+    (first, *names), *rows = pick_rows(done)
+    table.add_column(first, overflow="fold")
     for name in names:
-        table.add_column(name.replace("_", " "), justify="right", overflow="fold")
-    titles = {"last": "last step", "oracle": "oracle (uses target labels)"}
-    for name, pick in done.picks.items():
-        cells = [str(pick.step)]
-        cells += [] if pick.accuracy is None else [f"{100 * pick.accuracy:.1f} %"]
-        cells += [f"{pick.equity:.3f}", f"{pick.discriminability:.3f}"]
-        title = titles.get(name, name.replace("_", " "))
-        table.add_row(title, *cells, style="bold" if name == "last" else None)
+        table.add_column(name, justify="right", overflow="fold")
+    for number, row in enumerate(rows):
+        table.add_row(*row, style=None if number else "bold")
     safe_console().print(table)
     _print_shares(done)
     aims = aim_lines(done.config.aims, done.classes)

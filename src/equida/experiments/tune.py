@@ -34,6 +34,7 @@ from equida.fields import FieldError, check_request
 from equida.files import remove, removed_if_unused
 from equida.methods import Method
 from equida.progress import Bar, duration
+from equida.runs.formats import html_table
 from equida.runs.read import Run, load_run
 from equida.runs.search import Search, State, Tried, read_search, rows
 from equida.runs.variant import Variant
@@ -108,12 +109,8 @@ class Tuned:
         return f"Tuned({self.search.summary}; {self.folder})"
 
     def _repr_html_(self) -> str:
-        import html
-
-        cells = [("number", "setting", self.search.chosen_by, ""), *rows(self.search)]
-        lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in cells]
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<table><caption>{html.escape(self.search.summary)}</caption>{body}</table>"
+        heading = ("trial", "setting", self.search.chosen_by, "")
+        return html_table(self.search.summary, [heading, *rows(self.search)])
 
 
 def run_tune(request: TuneRequest, remarks: Remarks) -> Tuned:

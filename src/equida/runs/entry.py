@@ -7,6 +7,7 @@ from typing import Any
 
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
+from equida.methods.aiming import MARKED_ORACLE
 from equida.runs.read import Run
 from equida.runs.variant import Variant
 
@@ -17,7 +18,7 @@ def selection_titles() -> dict[str, str]:
     Whoever registers a validator of their own adds one.
     """
     picked = {name: VALIDATORS[name].title for name in VALIDATORS}
-    return {"last": "last step", **picked, "oracle": "oracle (uses target labels)"}
+    return {"last": "last step", **picked, "oracle": MARKED_ORACLE}
 
 
 def check_selection(select: str) -> str:

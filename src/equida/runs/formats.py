@@ -12,8 +12,10 @@ import numpy as np
 
 from equida.errors import InputError, require
 from equida.fields import checked_value
+from equida.methods.aiming import MARKED_ORACLE
 
 if TYPE_CHECKING:
+    from equida.runs.read import Run
     from equida.runs.table import Cell, Column, Row, Table
 
 MINUS = "−"
@@ -272,6 +274,30 @@ def html(table: "Table") -> str:
             lines.append(f"<tr>{title}{printed}</tr>")
     notes = "".join(f"<li>{escape_html(note)}</li>" for note in _remarks(table))
     return f"<table>{''.join(lines)}</table><ul>{notes}</ul>"
+
+
+def html_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
+    """A small table for a notebook; the first row is its heading."""
+    tags = ("th", *["td"] * (len(rows) - 1))
+    lines = [
+        "".join(f"<{tag}>{escape_html(cell)}</{tag}>" for cell in row)
+        for tag, row in zip(tags, rows, strict=True)
+    ]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{escape_html(caption)}</caption>{body}</table>"
+
+
+def pick_rows(run: "Run") -> list[tuple[str, ...]]:
+    """The evaluations of a finished run that selections choose, below a heading; the last first."""
+    labelled, titles = run.accuracy is not None, {"last": "last step", "oracle": MARKED_ORACLE}
+    metric = [run.metric.replace("_", " ")] if labelled else []
+    rows = [("selected by", "step", *metric, "equity", "discriminability")]
+    for name, pick in run.picks.items():
+        title = titles.get(name, name.replace("_", " "))
+        accuracy = "" if pick.accuracy is None else f"{100 * pick.accuracy:.1f} %"
+        figures = (f"{pick.equity:.3f}", f"{pick.discriminability:.3f}")
+        rows.append((title, str(pick.step), *([accuracy] if labelled else []), *figures))
+    return rows
 
 
 def frame(table: "Table") -> Any:

@@ -14,6 +14,7 @@ from equida.fields import checked_value
 from equida.files import check_regular, parse_json
 from equida.progress import Bar, display_mode
 from equida.records import conform
+from equida.runs.formats import html_table, pick_rows
 from equida.runs.search import Search, read_search
 from equida.runs.target import target_remarks
 from equida.training.config import RunConfig
@@ -89,6 +90,11 @@ class Run:
         if spec is None:
             return "source2target"
         return "2".join(Path(path).name for path in (spec.source, spec.target) if path)
+
+    @property
+    def title(self) -> str:
+        """The method, the task and the seed in words."""
+        return f"{self.method} on {self.task}, seed {self.seed}"
 
     @property
     def method(self) -> str:
@@ -281,7 +287,7 @@ class Run:
         return out
 
     def __repr__(self) -> str:
-        words = [f"{self.method} on {self.task}, seed {self.seed}"]
+        words = [self.title]
         if self.failure is not None:
             words.append(f"failed: {self.failure}")
         elif self.result is None:
@@ -296,21 +302,7 @@ class Run:
     def _repr_html_(self) -> str:
         if self.result is None:
             return f"<code>{html.escape(repr(self))}</code>"
-        title = html.escape(f"{self.method} on {self.task}, seed {self.seed}")
-        head = ("selected by", "step", self.metric.replace("_", " "), "equity", "discriminability")
-        lines = ["".join(f"<th>{name}</th>" for name in head)]
-        for name, pick in self.picks.items():
-            shown = "oracle (uses target labels)" if pick.uses_target_labels else name
-            cells = (
-                shown.replace("_", " "),
-                pick.step,
-                "" if pick.accuracy is None else f"{100 * pick.accuracy:.1f} %",
-                f"{pick.equity:.3f}",
-                f"{pick.discriminability:.3f}",
-            )
-            lines.append("".join(f"<td>{cell}</td>" for cell in cells))
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<table><caption>{title}</caption>{body}</table>"
+        return html_table(self.title, pick_rows(self))
 
     @property
     def _finished(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from equida.errors import InputError
 from equida.files import read_json
+from equida.methods.aiming import MARKED_ORACLE
 from equida.records import conform
 from equida.runs.variant import Variant
 from equida.training.folder import RunFolder
@@ -22,7 +23,6 @@ LOG = logging.getLogger(__name__)
 
 FILE = "search.json"
 SCHEMA = 1
-ORACLE = "oracle (uses target labels)"
 
 Kind = Literal["auto", "tune"]
 State = Literal["finished", "stopped", "failed"]
@@ -95,7 +95,9 @@ class Search:
     @property
     def chosen_by(self) -> str:
         """What chose, in words, with a mark where it used target labels."""
-        return f"target {self.score}, the {ORACLE}" if self.uses_target_labels else self.score
+        return (
+            f"target {self.score}, the {MARKED_ORACLE}" if self.uses_target_labels else self.score
+        )
 
     @property
     def summary(self) -> str:
