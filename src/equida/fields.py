@@ -100,7 +100,8 @@ class FieldSpec:
     default: Any
     """`dataclasses.MISSING` where there is none."""
     meaning: str
-    """The docstring that follows the field in its class, on one line."""
+    """The docstring that follows the field in its class, on one line; where there is none, what
+    the metadata of the field say."""
     reader: Callable[[Any, str], Any] | None = None
     """Turns what the user gives, and the name for messages, into the value; None: the type does."""
 
@@ -210,7 +211,7 @@ def _make_specs(config: type) -> Mapping[str, FieldSpec]:
             optional,
             field.metadata.get("bounds", Bounds()),
             field.default,
-            meanings.get(field.name, ""),
+            meanings.get(field.name) or field.metadata.get("meaning", ""),
             field.metadata.get("reader"),
         )
     return types.MappingProxyType(found)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from equida.class_shares import is_shares, shares_text, shares_title
 from equida.errors import InputError
-from equida.methods.base import Method
+from equida.methods.base import Method, Range
 
 PRIORS = ("uniform", "source", "estimate", "oracle")
 """The words for class shares: equal ones, the source's, an estimate, and the target's true ones."""
@@ -20,7 +20,18 @@ MARKED_ORACLE = "oracle (uses target labels)"
 
 def prior_field() -> Any:
     """A dataclass field for the class shares to aim at: a word, or shares in their one spelling."""
-    return field(default="uniform", metadata={"reader": _read_prior})
+    meaning = (
+        "Class shares to aim at: uniform, source (those of its labels), estimate (of the target,"
+        " without its labels), a share for each class, a file, or oracle (uses target labels)."
+    )
+    return field(default="uniform", metadata={"reader": _read_prior, "meaning": meaning})
+
+
+def strength_field(default: float) -> Any:
+    """A dataclass field for how much of the prior counts."""
+    meaning = "How far to move from uniform shares to `prior`; an estimate is used as it is."
+    bounds = Range(low=0.0, high=1.0, minimum=0.0, maximum=1.0)
+    return field(default=default, metadata={"bounds": bounds, "meaning": meaning})
 
 
 def _read_prior(given: Any, name: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.losses.nuclear import Normalize, bnm
-from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.aiming import AimingMethod, prior_field, strength_field
 from equida.methods.base import Output, register, search
 
 
@@ -18,10 +18,7 @@ class BNMConfig:
     trade_off carry over), "batch" (Zhang et al. 2022), "min" (BNM's authors), "sqrt", "sum"
     (nothing), or "optimum" (its largest value)."""
     prior: str = prior_field()
-    """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
-    without its labels), a share for each class, a file, or oracle (uses target labels)."""
-    prior_strength: float = search(0.75, 0.0, 1.0, maximum=1.0)
-    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
+    prior_strength: float = strength_field(0.75)
 
 
 @register("bnm", BNMConfig, reference="Cui et al. 2020, arXiv 2003.12237")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.clustering import ClusterRule, cluster_labels
-from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.aiming import AimingMethod, prior_field, strength_field
 from equida.methods.base import TaskRows, register, search
 from equida.methods.spl import Distilled
 
@@ -27,8 +27,7 @@ class ClustersConfig:
     """Class shares of the target: uniform (all classes count alike), source (those of its labels),
     estimate (of the target, without its labels), a share for each class, a file, or oracle (uses
     target labels)."""
-    prior_strength: float = search(0.5, 0.0, 1.0, maximum=1.0)
-    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
+    prior_strength: float = strength_field(0.5)
     fade: bool = True
     """Beside another method (clusters+nsm), let the weight of the labels fall to 0 over the
     training."""

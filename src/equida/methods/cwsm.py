@@ -6,7 +6,7 @@ from torch import Tensor
 
 from equida.losses import cwsm
 from equida.losses.closed_form import Scale
-from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.aiming import AimingMethod, prior_field, strength_field
 from equida.methods.base import Output, register, search
 
 
@@ -21,10 +21,7 @@ class CWSMConfig:
     trade_off carries over), "paper", or "optimum", in which the minimum is about -1 and trade_off
     carries over to other numbers of classes, too."""
     prior: str = prior_field()
-    """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
-    without its labels), a share for each class, a file, or oracle (uses target labels)."""
-    prior_strength: float = search(0.75, 0.0, 1.0, maximum=1.0)
-    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
+    prior_strength: float = strength_field(0.75)
 
 
 @register("cwsm", CWSMConfig, reference="Zhang et al. 2022, arXiv 2204.05596, Eq. 11")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equida.losses import information_maximization
-from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.aiming import AimingMethod, prior_field, strength_field
 from equida.methods.base import Output, register, search
 
 
@@ -14,10 +14,7 @@ class IMConfig:
     trade_off: float = search(1.0, 0.1, 2.5)
     """Weight of the target term against source cross-entropy."""
     prior: str = prior_field()
-    """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
-    without its labels), a share for each class, a file, or oracle (uses target labels)."""
-    prior_strength: float = search(0.5, 0.0, 1.0, maximum=1.0)
-    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
+    prior_strength: float = strength_field(0.5)
 
 
 @register("im", IMConfig, reference="Liang et al. 2020, arXiv 2002.08546 (SHOT-IM)")

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from equida.losses import nsm
 from equida.losses.closed_form import Scale
-from equida.methods.aiming import AimingMethod, prior_field
+from equida.methods.aiming import AimingMethod, prior_field, strength_field
 from equida.methods.base import Output, register, search
 
 
@@ -25,10 +25,7 @@ class NSMConfig:
     """The scale of the loss: "transfer" (the paper's at batches of 36, and at others one in which
     trade_off carries over), "paper", or "optimum", in which the minimum is about -1."""
     prior: str = prior_field()
-    """Class shares to aim at: uniform, source (those of its labels), estimate (of the target,
-    without its labels), a share for each class, a file, or oracle (uses target labels)."""
-    prior_strength: float = search(0.5, 0.0, 1.0, maximum=1.0)
-    """How far to move from uniform shares to `prior`; an estimate is used as it is."""
+    prior_strength: float = strength_field(0.5)
 
 
 @register(
