@@ -18,6 +18,7 @@ from equida.experiments.auto import choose_plan, first_request
 from equida.experiments.compare import METHODS, CompareRequest, run_compare
 from equida.experiments.run import BenchRequest, Sweeps, run_bench
 from equida.experiments.tune import Tuned, TuneRequest, run_tune
+from equida.files import locked
 from equida.methods import Method, method_name
 from equida.methods.auto import AUTO
 from equida.models.backbone import backbone_name
@@ -34,7 +35,6 @@ from equida.report.published import published
 from equida.runs.read import Run, load_run
 from equida.runs.table import Table
 from equida.torch_modes import own_random_numbers
-from equida.training.folder import RunFolder
 from equida.training.launch import launch
 from equida.training.plan import make_plan
 from equida.training.processes import started_outside
@@ -198,7 +198,7 @@ def do_request(request: AdaptRequest, remarks: Remarks, *, tensorboard: bool = F
         if result is not None:
             remarks.say(f"{plan.folder} is finished already; this is its result")
         else:
-            with contextlib.nullcontext() if shared else RunFolder(plan.folder).locked():
+            with contextlib.nullcontext() if shared else locked(plan.folder):
                 result = launch(
                     plan.config,
                     plan.folder,

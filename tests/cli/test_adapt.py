@@ -22,6 +22,7 @@ from equida.cli._parse import parse
 from equida.cli.adapt import arguments_for, request_of
 from equida.data import BENCHMARKS
 from equida.fields import FieldSpec, specs
+from equida.files import locked
 from equida.methods import METHODS, configure
 from equida.training import folder as folders
 from equida.training.config import RunConfig
@@ -419,7 +420,7 @@ def test_a_folder_with_a_run_on_other_data_is_left_alone(
 def test_one_process_at_a_time(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with folders.RunFolder(tmp_path / "run").locked():
+    with locked(tmp_path / "run"):
         said = error_of(capsys, *on(toy), *SMALL, "--out", str(tmp_path / "run"))
     assert "another process is at work in" in said
 

@@ -12,6 +12,7 @@ from typing import Any
 from equida.data import ArrayDomain
 from equida.errors import InputError
 from equida.evaluation.validators import DEFAULT_VALIDATOR
+from equida.files import locked
 from equida.methods import check_overrides
 from equida.methods.aiming import PRIOR_FIELDS
 from equida.methods.auto import AUTO, auto_candidates, checked_prior
@@ -70,7 +71,7 @@ def choose_plan(plan: Plan, request: AdaptRequest, remarks: Remarks) -> Plan:
             " others), and cluster labels are left out"
         )
     candidates = auto_candidates(prior, source_free=bool(request.from_run), imbalanced=imbalanced)
-    with RunFolder(plan.folder).locked():
+    with locked(plan.folder):
         tried, score = [], DEFAULT_VALIDATOR
         for number, (method, overrides) in enumerate(candidates):
             one, result = _try(plan, number, method, overrides, request, remarks)

@@ -23,7 +23,7 @@ from equida.data.spec import DataSpec, open_task
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS, own_validators
 from equida.experiments.grid import Judge, PlannedRun, Stopped
-from equida.files import read_json, remove
+from equida.files import locked, read_json, remove
 from equida.runs.entry import Entry
 from equida.torch_modes import MOST, check_count, cores, threads_asked_for, torch_threads
 from equida.training.config import RunConfig
@@ -237,7 +237,7 @@ def do_run(
         plugins.grant(code)
         run = RunFolder(path)
         # A worker outlives a killed grid for a moment.
-        with ONE_AT_A_TIME, run.locked(wait=True):
+        with ONE_AT_A_TIME, locked(run.path, wait=True):
             if finished_result(path) is not None:
                 return Ended(folder)
             # One that is there all the same is damaged, and would be taken for a finished run.

@@ -31,7 +31,7 @@ from equida.experiments.study import (
     storage_errors,
 )
 from equida.fields import FieldError, check_request
-from equida.files import remove, removed_if_unused
+from equida.files import locked, remove, removed_if_unused
 from equida.methods import Method
 from equida.progress import Bar, duration
 from equida.runs.formats import html_table
@@ -141,7 +141,7 @@ def _search(
     folder: RunFolder,
     remarks: Remarks,
 ) -> Tuned:
-    with folder.locked():
+    with locked(folder.path):
         earlier = read_search(folder.path)
         if (folder.path / "config.json").exists():
             raise InputError(f"{folder.path} holds a run, not a search; choose another --out")
@@ -422,6 +422,6 @@ def _chosen_run(chosen: Tried, configs: _Configs, request: TuneRequest, remarks:
     plan = dataclasses.replace(configs.plan, config=config, folder=folder)
     if plan.existing_result() is None:
         remarks.say(f"the run with the chosen setting, {chosen.title}: {folder}")
-        with RunFolder(folder).locked():
+        with locked(folder):
             launch(config, folder, threads=request.threads, task=plan.task, mode=remarks.mode)
     return load_run(folder)

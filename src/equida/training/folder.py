@@ -10,7 +10,6 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from torch import Tensor
 from equida.errors import InputError
 from equida.files import (
     check_regular,
-    locked,
     parse_json,
     read_json,
     write_atomic,
@@ -52,14 +50,6 @@ class RunFolder:
         self.path = path
         with write_errors(path):
             path.mkdir(parents=True, exist_ok=True)
-
-    def locked(self, *, wait: bool = False) -> AbstractContextManager[None]:
-        """Keep other processes of this machine from doing the same run at the same time.
-
-        Raises:
-            InputError: another process does this run, and `wait` is False.
-        """
-        return locked(self.path, wait=wait)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         write_atomic(self.path / name, json.dumps(value, indent=1, allow_nan=False) + "\n")
