@@ -9,7 +9,6 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from equida.cluster import dask_address
 from equida.data import ArrayDomain, Domain
 from equida.data.task import ClassRule
 from equida.errors import InputError
@@ -90,8 +89,6 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
     workers = Workers(request.jobs, request.threads, request.cluster)
     if request.backbone:
         request = replace(request, backbone=backbone_name(request.backbone))
-    if request.cluster:
-        dask_address(request.cluster)
     methods = chosen_methods(request.methods)
     rows, seeds = variants(methods, prior_sweep(request.prior), None), chosen_seeds(request.seeds)
     if request.recipe:

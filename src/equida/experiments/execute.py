@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from equida import plugins
-from equida.cluster import dask_client
+from equida.cluster import dask_address, dask_client
 from equida.data import Task
 from equida.data.spec import DataSpec, open_task
 from equida.errors import InputError
@@ -56,6 +56,8 @@ class Workers:
     def __post_init__(self) -> None:
         for name, number in (("--jobs", self.jobs), ("--threads", self.threads)):
             check_count(name, number, f"a whole number from 0 to {MOST}")
+        if self.cluster:
+            dask_address(self.cluster)
 
     def resolved(self, *, on_rows: bool = False) -> "Workers":
         """The workers with the numbers that 0 stands for.

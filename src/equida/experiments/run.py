@@ -10,7 +10,6 @@ from typing import Any
 
 from equida import plugins
 from equida.class_shares import shares_text
-from equida.cluster import dask_address
 from equida.data import ArrayDomain, Benchmark, Task, benchmark
 from equida.data.feature_cache import ExtractionOptions
 from equida.data.feature_file import FeatureOrigin, feature_origin
@@ -93,8 +92,6 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
         request = dataclasses.replace(request, backbone=backbone_name(request.backbone))
     check_selection(request.select)
     workers = Workers(request.jobs, request.threads, request.cluster)
-    if request.cluster:
-        dask_address(request.cluster)
     keep_others_tables(request.out)
     with removed_if_unused(request.out):
         folder = RunFolder(request.out)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from equida import plugins
-from equida.cluster import dask_address
 from equida.data import Domain, benchmark
 from equida.errors import InputError
 from equida.evaluation.validators import DEFAULT_VALIDATOR, VALIDATORS
@@ -192,8 +191,6 @@ def _check(request: TuneRequest) -> tuple[tuple[str, ...], Workers]:
             )
     if request.run.from_run:
         raise InputError("a search needs source data; leave --from out")
-    if request.cluster:
-        dask_address(request.cluster)
     import_optuna()
     return methods, Workers(request.jobs, request.threads, request.cluster)
 
