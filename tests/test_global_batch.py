@@ -18,7 +18,7 @@ from tests.processes import run_together
 import equida
 from equida import distributed
 from equida.alignment import mmd
-from equida.losses import bnm, cwsm, entropy, notices, nsm
+from equida.losses import bnm, closed_form, cwsm, entropy, nsm
 
 SCRIPT = Path(__file__).with_name("data_parallel.py")
 sys.path.insert(0, str(SCRIPT.parent))
@@ -121,8 +121,8 @@ def test_what_would_not_be_gathered_is_refused() -> None:
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: nothing has been called, and nothing was said."""
-    monkeypatch.setattr(notices, "_calls", iter(range(1, 1000)))
-    monkeypatch.setattr(notices, "_told", set())
+    monkeypatch.setattr(closed_form, "_calls", iter(range(1, 1000)))
+    monkeypatch.setattr(closed_form, "_told", set())
     monkeypatch.setattr(distributed, "_told", set())
 
 

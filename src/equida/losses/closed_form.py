@@ -1,13 +1,15 @@
 """What the losses share: checked, full-precision logits, and gradients in closed form."""
 
+import itertools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
 
-from equida.losses.notices import notice
+from equida.distributed import in_whole_batches, warn_of_share
 from equida.torch_modes import autocasts
 
 ValueAndGradient = Callable[..., tuple[Tensor, Tensor]]
@@ -23,6 +25,9 @@ where the number of classes divides the batch, and up to a tenth above it elsewh
 
 PAPER_BATCH = 36
 """Target rows in a batch of the paper, for which its weights of the losses are meant."""
+
+_calls = itertools.count(1)
+_told: set[str] = set()
 
 
 class HasLogits(Protocol):
@@ -60,8 +65,55 @@ def checked(logits: Logits, *, per_row: bool = False) -> Tensor:
     if not logits.is_floating_point():
         raise ValueError(f"logits are {logits.dtype}; they must be floating point, before softmax")
     if not torch.compiler.is_compiling():
-        notice(logits, per_row, stacklevel=3)
+        _notice(logits, per_row, stacklevel=3)
     return logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+
+
+def _notice(logits: Tensor, per_row: bool, stacklevel: int) -> None:
+    """Warn of probabilities, and of the share of one process where the whole batch is meant.
+
+    Whether logits are probabilities is looked at in calls number 1, 2, 4, 8, ... of a process, as a
+    look waits for the device.
+
+    Args:
+        logits: what a loss was given.
+        per_row: whether the loss is a mean over rows, which processes may average.
+        stacklevel: as of `warnings.warn`, counted from the caller.
+    """
+    if in_whole_batches():
+        return
+    if not per_row:
+        warn_of_share(logits, stacklevel + 1)
+    call = next(_calls)
+    if call & (call - 1) == 0 and "probabilities" not in _told and _are_probabilities(logits):
+        _told.add("probabilities")
+        warnings.warn(
+            "logits look like probabilities: all rows are in [0, 1] and sum to 1; losses take the "
+            "output of the last layer and apply the softmax themselves",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _are_probabilities(logits: Tensor) -> bool:
+    if logits.shape[1] < 2 or not _can_be_read(logits):
+        return False
+    probs = logits.detach().float()
+    tolerance = 1e-4 if logits.dtype in (torch.float32, torch.float64) else 2e-2
+    return bool(
+        ((probs >= 0.0) & (probs <= 1.0)).all() & ((probs.sum(1) - 1.0).abs() <= tolerance).all()
+    )
+
+
+def _can_be_read(tensor: Tensor) -> bool:
+    """Whether a value may be asked for: not while something is traced, vectorised or recorded."""
+    return (
+        type(tensor) in (Tensor, torch.nn.Parameter)
+        and tensor.device.type != "meta"
+        and not torch._C._are_functorch_transforms_active()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and not torch._C._is_tracing()
+        and not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+    )
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
