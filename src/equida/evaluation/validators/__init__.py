@@ -9,7 +9,7 @@ and the page then show it.
 # Importing a module registers its validators; the order here is that of lists and tables.
 # isort: off
 from equida.evaluation.validators import (  # noqa: F401
-    certainty, density, input_rows, importance, mixing,
+    certainty, input_rows, importance, mixing,
 )  # fmt: skip
 # isort: on
 
