@@ -1,6 +1,7 @@
 """The network that is adapted: backbone, bottleneck, classifier."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -96,6 +97,17 @@ class Network(nn.Module):
         features, logits = self(torch.cat([source, target]), sizes)
         first, second = zip(features.split(sizes), logits.split(sizes), strict=True)
         return first, second
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Put the module into evaluation mode, and back into its former mode afterwards."""
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)
 
 
 def _initialise(layer: nn.Linear, init: Init) -> None:

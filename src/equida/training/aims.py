@@ -23,7 +23,7 @@ from equida.evaluation.shares import ShareEstimate, estimate_shares
 from equida.methods import Method, configure
 from equida.methods.aiming import AimingMethod, prior_title
 from equida.methods.compose import Composite
-from equida.models.network import Network
+from equida.models.network import Network, evaluating
 from equida.training.config import Aim, RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import AnyFabric, on_rank_zero
@@ -78,19 +78,15 @@ class StartingNetwork:
         self, domain: Domain, compute: Callable[[Tensor], tuple[Tensor, ...]]
     ) -> list[NDArray[np.float64]]:
         chosen = domain if len(domain) <= MOST_ROWS else domain.select(spaced(len(domain)))
-        recipe, training = self.recipe, self.network.training
-        self.network.to(self.device).eval()
+        recipe = self.recipe
         batches = eval_batches(
             chosen, self.transform, recipe.eval_batch_size, workers=recipe.workers
         )
-        try:
-            with torch.no_grad():
-                outputs = [
-                    [part.double().cpu() for part in compute(batch.x.to(self.device))]
-                    for batch in batches
-                ]
-        finally:
-            self.network.train(training)
+        with torch.no_grad(), evaluating(self.network.to(self.device)):
+            outputs = [
+                [part.double().cpu() for part in compute(batch.x.to(self.device))]
+                for batch in batches
+            ]
         return [torch.cat(parts).numpy() for parts in zip(*outputs, strict=True)]
 
 

@@ -2,8 +2,8 @@
 
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from equida.data import ArrayDomain
 from equida.data.batches import AnyTransform, eval_batches
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import DEFAULT_VALIDATOR, VALIDATORS
+from equida.models.network import evaluating
 from equida.training.build import row_shape
 from equida.training.objective import Objective
 from equida.training.processes import AnyFabric
@@ -27,17 +28,6 @@ INPUT_ROWS = 20000
 _IN_USE: weakref.WeakKeyDictionary[ArrayDomain, weakref.ref[InputRows]] = (
     weakref.WeakKeyDictionary()
 )
-
-
-@contextmanager
-def evaluating(objective: Objective) -> Iterator[None]:
-    """Put the objective into evaluation mode, and back into its former mode afterwards."""
-    training = objective.training
-    objective.eval()
-    try:
-        yield
-    finally:
-        objective.train(training)
 
 
 def predict(
