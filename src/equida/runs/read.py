@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equida.data.rows import open_safetensors
 from equida.errors import InputError
 from equida.fields import checked_value
-from equida.files import check_regular, parse_json
+from equida.files import parse_json
 from equida.progress import Bar, display_mode
 from equida.records import conform
 from equida.runs.formats import html_table, pick_rows
@@ -366,17 +367,11 @@ def read_predictions(run: Run) -> StoredPredictions:
     Raises:
         InputError: they are damaged or not there.
     """
-    from safetensors import SafetensorError, safe_open
-
     path = run.path / "predictions.safetensors"
-    check_regular(path)
-    try:
-        with safe_open(path, "pt") as file:
-            samples = parse_json((file.metadata() or {})["samples"], path)
-            conform(samples, list[str], f"{path}: samples")
-            probs, labels = file.get_tensor("probs"), file.get_tensor("labels")
-    except (OSError, SafetensorError, KeyError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+    with open_safetensors(path, "pt") as file:
+        samples = parse_json((file.metadata() or {}).get("samples", ""), path)
+        conform(samples, list[str], f"{path}: samples")
+        probs, labels = file.get_tensor("probs"), file.get_tensor("labels")
     shapes = (len(samples), len(run.classes)), (len(samples),)
     if (probs.shape, labels.shape) != shapes:
         raise InputError(f"{path} does not hold {shapes[0][1]} probabilities for each sample")
