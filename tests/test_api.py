@@ -98,7 +98,7 @@ def test_an_interrupted_call_continues(
     from equida.training.recorder import Recorder
 
     whole = adapted(arrays, out="whole")
-    plain = Recorder.after
+    plain = Recorder.after_step
 
     def stop(self: Recorder, done: int) -> None:
         plain(self, done)
@@ -106,7 +106,7 @@ def test_an_interrupted_call_continues(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Recorder, "after", stop)
+        patch.setattr(Recorder, "after_step", stop)
         with pytest.raises(KeyboardInterrupt):
             adapted(arrays, out="broken")
     assert equida.load_run("broken").result is None

@@ -16,10 +16,10 @@ import pytest
 from equida.errors import InputError
 from equida.files import (
     file_sha256,
-    irregular,
     locked,
     open_atomic,
     read_json,
+    why_not_a_file,
     write_atomic,
     write_errors,
 )
@@ -182,7 +182,7 @@ def test_only_plain_files_are_read(tmp_path: Path) -> None:
         "long" * 100: "file name too long",
     }
     for name, problem in said.items():
-        assert irregular(tmp_path / name) == problem
+        assert why_not_a_file(tmp_path / name) == problem
         with pytest.raises(InputError, match=problem):
             read_json(tmp_path / name)
         with pytest.raises(InputError, match=problem):

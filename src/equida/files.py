@@ -239,7 +239,7 @@ def check_regular(path: str | Path) -> None:
     Raises:
         InputError: it is something else, or it cannot be looked at.
     """
-    if problem := irregular(path):
+    if problem := why_not_a_file(path):
         raise InputError(f"{path}: {problem}; expected a file")
 
 
@@ -256,7 +256,7 @@ def refuse_to_replace(paths: Iterable[Path], ours: Callable[[], bool]) -> None:
     for path in paths:
         if not os.path.exists(path):
             continue
-        if problem := irregular(path):
+        if problem := why_not_a_file(path):
             raise InputError(f"cannot write {path}: it is {problem}; choose another --out")
         if os.path.getsize(path) and not ours():
             raise InputError(
@@ -274,7 +274,7 @@ def json_has(path: Path, *names: str) -> bool:
     return isinstance(value, dict) and all(name in value for name in names)
 
 
-def irregular(path: str | Path) -> str:
+def why_not_a_file(path: str | Path) -> str:
     """Why `path` is not a plain file that can be read; "" where it is one."""
     try:
         mode = os.stat(path).st_mode

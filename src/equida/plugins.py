@@ -156,7 +156,9 @@ def import_module(kind: str, name: str, module: str) -> ModuleType:
         known = sys.modules.get(module)
         imported = known if known is not None else importlib.import_module(module)
     except Exception as error:  # foreign code may raise anything
-        raise InputError(f"{kind} {name!r}: cannot import {module!r} ({_said(error)})") from None
+        raise InputError(
+            f"{kind} {name!r}: cannot import {module!r} ({_one_line(error)})"
+        ) from None
     if top not in _digests:
         _digests[top] = _source_sha256(top)
     return imported
@@ -190,7 +192,7 @@ def _no_attribute(kind: str, name: str, module: str, attribute: str) -> str:
     return said
 
 
-def _said(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """An exception of foreign code on one line, with the place that raised it."""
     lines = str(error).strip().splitlines()
     said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

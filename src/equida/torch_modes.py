@@ -12,7 +12,7 @@ from typing import Any
 
 from equida.fields import FieldError
 
-MOST = 4096
+MOST_PROCESSES = 4096
 """Threads or processes; no machine has so many cores, and torch's own check is a crash."""
 
 
@@ -57,14 +57,14 @@ def check_count(name: str, value: Any, expected: str, minimum: int = 0) -> int:
     """A number of threads or processes that a machine can have.
 
     Raises:
-        FieldError: it is not a whole number, or not one from `minimum` to `MOST`.
+        FieldError: it is not a whole number, or not one from `minimum` to `MOST_PROCESSES`.
 
     >>> check_count("jobs", float("inf"), "a whole number of at least 0")
     Traceback (most recent call last):
     equida.fields.FieldError: jobs is inf; it must be a whole number of at least 0
     """
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or not minimum <= value <= MOST:
+    if not whole or not minimum <= value <= MOST_PROCESSES:
         raise FieldError(name, value, expected)
     return int(value)
 

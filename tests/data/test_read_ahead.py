@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from equida.data import checks, open_domain, read_ahead
-from equida.data.read_ahead import AtWork
+from equida.data.read_ahead import FilesBeingRead
 from equida.errors import InputError
 
 
@@ -26,7 +26,9 @@ def test_pieces_come_in_order() -> None:
         time.sleep(0.002 * (n % 3))
         return n * n
 
-    made = read_ahead.read_ahead(slowly, range(20), 3, ahead=4, what="square", at_work=AtWork())
+    made = read_ahead.read_ahead(
+        slowly, range(20), 3, ahead=4, what="square", at_work=FilesBeingRead()
+    )
     assert list(made) == [n * n for n in range(20)]
 
 
@@ -38,14 +40,14 @@ def test_no_more_is_asked_for_than_is_needed() -> None:
             asked.append(n)
             yield n
 
-    made = read_ahead.read_ahead(abs, items(), 2, ahead=5, what="number", at_work=AtWork())
+    made = read_ahead.read_ahead(abs, items(), 2, ahead=5, what="number", at_work=FilesBeingRead())
     assert [next(made), next(made)] == [0, 1]
     assert len(asked) == 6
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_wait_that_leads_nowhere_ends_with_the_file() -> None:
-    at_work = AtWork()
+    at_work = FilesBeingRead()
 
     def stuck(n: int) -> int:
         with at_work.reading(f"share/{n}.jpg"):
@@ -60,7 +62,7 @@ def test_a_wait_that_leads_nowhere_ends_with_the_file() -> None:
 @pytest.mark.slow(reason="waits")
 @pytest.mark.usefixtures("impatient")
 def test_a_disk_that_is_slow_but_answers_is_waited_for() -> None:
-    at_work = AtWork()
+    at_work = FilesBeingRead()
 
     def many_files(n: int) -> int:
         for number in range(8):
@@ -100,4 +102,4 @@ def test_a_piece_that_comes_while_its_wait_ends_is_taken() -> None:
         def done(self) -> bool:
             return True
 
-    assert read_ahead._patiently(Late(), "number", AtWork()) == 7
+    assert read_ahead._patiently(Late(), "number", FilesBeingRead()) == 7

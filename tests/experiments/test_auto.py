@@ -79,13 +79,13 @@ def test_the_cost_is_at_most_that_of_five_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[int] = []
-    after = Recorder.after
+    after = Recorder.after_step
 
     def counted(recorder: Recorder, done: int) -> None:
         steps.append(done)
         after(recorder, done)
 
-    monkeypatch.setattr(Recorder, "after", counted)
+    monkeypatch.setattr(Recorder, "after_step", counted)
     adapt(tmp_path / "nsm", "nsm")
     one = len(steps)
     adapt(tmp_path / "auto")

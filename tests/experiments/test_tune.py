@@ -262,7 +262,7 @@ def test_a_setting_that_somebody_else_began_is_left_to_them(
     with storage_errors(url):
         study = Study(url, name, ["nsm"], None, 0, "me")
         theirs = study.ask()
-        assert study.begun() == [theirs]
+        assert study.unfinished() == [theirs]
     again = tune(blobs, tmp_path / "out", trials=3)
     assert [one.number for one in again.search.tried] == [0, 1, 3]
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.images import UnreadableImage
-from equida.data.read_ahead import AtWork, read_ahead
+from equida.data.read_ahead import FilesBeingRead, read_ahead
 from equida.data.rows import as_table
 from equida.data.transforms import Transform
 from equida.errors import InputError
@@ -280,7 +280,7 @@ class _Reader:
     def __init__(self, domain: Domain, transform: AnyTransform | None, seed: int) -> None:
         self.domain, self.transform, self.seed = domain, transform, seed
         self.labels = _labels(domain)
-        self.at_work = AtWork()
+        self.at_work = FilesBeingRead()
 
     def read(self, draws: _Draws) -> Batch:
         try:

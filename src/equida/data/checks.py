@@ -9,7 +9,7 @@ from torch import Tensor
 
 from equida.data.domain import ArrayDomain, Domain, DomainT, ImageDomain
 from equida.data.images import check_image
-from equida.data.read_ahead import AtWork, read_ahead
+from equida.data.read_ahead import FilesBeingRead, read_ahead
 from equida.data.rows import take_rows
 from equida.errors import InputError
 
@@ -140,7 +140,7 @@ def _checked(
         return found
 
     # Decoding and waiting for a disk or a network both let other threads run.
-    workers, at_work = max(8, os.cpu_count() or 1), AtWork()
+    workers, at_work = max(8, os.cpu_count() or 1), FilesBeingRead()
     what = f"check of the images of {domain.name}"
     yield from read_ahead(check, chunks, workers, ahead=4 * workers, what=what, at_work=at_work)
 

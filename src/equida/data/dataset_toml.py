@@ -9,7 +9,7 @@ from typing import Any
 
 from equida.data.own import OwnBenchmark
 from equida.errors import InputError, suggestion
-from equida.files import irregular, write_atomic
+from equida.files import why_not_a_file, write_atomic
 
 NAME = "dataset.toml"
 METRICS = ("accuracy", "mean_class_accuracy")
@@ -58,7 +58,7 @@ def read_dataset_file(file: Path) -> DatasetFile:
     Raises:
         InputError: it is not TOML, has an unknown key, or a value of a wrong type.
     """
-    if problem := irregular(file):
+    if problem := why_not_a_file(file):
         raise InputError(f"{file} cannot be read as TOML: {problem}; mend it")
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8-sig"))

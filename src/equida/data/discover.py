@@ -23,7 +23,7 @@ from equida.data.own import OwnBenchmark, OwnDomain
 from equida.data.task import present_classes
 from equida.data.walk import FolderTree, existing
 from equida.errors import InputError
-from equida.files import irregular
+from equida.files import why_not_a_file
 
 LIST_FOLDERS = ("image_list", "list", "lists")
 
@@ -35,7 +35,7 @@ def find_benchmark(path: str | Path | FolderTree) -> Benchmark:
         InputError: there are fewer than two labelled domains, or they are not understood.
     """
     place = find_data(path)
-    told = _told(place)
+    told = _description(place)
     if told is not None and not isinstance(place, FolderTree):
         place = find_data(told.folder)
     root = place.path if isinstance(place, FolderTree) else place.absolute()
@@ -114,7 +114,7 @@ def domain_folders(tree: FolderTree) -> dict[str, tuple[str, bool]]:
     return found
 
 
-def _told(place: Path | FolderTree) -> DatasetFile | None:
+def _description(place: Path | FolderTree) -> DatasetFile | None:
     """What the owner says of the data set, in its folder or in the given file."""
     if isinstance(place, FolderTree):
         return read_dataset_file(place.path / NAME) if NAME in place.others else None
@@ -258,7 +258,7 @@ def _has_images(folder: FolderTree) -> bool:
 
 def _is_list(file: Path) -> bool:
     """Whether the first line of a text names an image, perhaps with a label behind it."""
-    if irregular(file):
+    if why_not_a_file(file):
         return False
     try:
         with file.open(encoding="utf-8-sig", errors="surrogateescape") as text:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equida.errors import InputError, printable, require
-from equida.files import irregular
+from equida.files import why_not_a_file
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -60,7 +60,7 @@ def read_image(path: str | Path) -> "Image.Image":
     ((8, 6), (255, 255, 255))
     """
     pil = import_pil()
-    if problem := irregular(path):
+    if problem := why_not_a_file(path):
         raise UnreadableImage(path, problem)
     try:
         with open(path, "rb") as file, pil.open(file) as image:
@@ -79,7 +79,7 @@ def check_image(path: str | Path, *, deep: bool = False) -> str | None:
         deep: decode the file. Otherwise it is decoded only where its first and last bytes are not
             those of an image: it may have another format, or something may have been appended.
     """
-    if problem := irregular(path):
+    if problem := why_not_a_file(path):
         return problem
     try:
         if deep or not _looks_whole(path):

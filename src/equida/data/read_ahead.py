@@ -21,7 +21,7 @@ GRACE_SECONDS = 5.0
 """How long a thread may take to end when its work is no longer needed."""
 
 
-class AtWork:
+class FilesBeingRead:
     """The file that each thread is reading, for the message of a wait that takes too long."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ def read_ahead(
     *,
     ahead: int,
     what: str,
-    at_work: AtWork,
+    at_work: FilesBeingRead,
     prepare: Callable[[], None] = lambda: None,
 ) -> Iterator[R]:
     """What `read` makes of each item, in order; threads call it while the caller is at work.
@@ -112,7 +112,7 @@ def _work(
             piece.set_exception(error)
 
 
-def _patiently(piece: "Future[R]", what: str, at_work: AtWork) -> R:
+def _patiently(piece: "Future[R]", what: str, at_work: FilesBeingRead) -> R:
     """Wait for a piece, but not for ever: a disk or a network share may not answer."""
     while True:
         begun = at_work.begun

@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 
 from equida.data.images import as_mode
 from equida.errors import InputError
-from equida.files import irregular
+from equida.files import why_not_a_file
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -170,7 +170,7 @@ class Transform:
         """
         from PIL import Image
 
-        if not self.reduced or irregular(path):
+        if not self.reduced or why_not_a_file(path):
             return None
         try:
             with Image.open(path) as image:

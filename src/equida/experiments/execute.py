@@ -25,7 +25,7 @@ from equida.evaluation.validators import VALIDATORS, own_validators
 from equida.experiments.grid import Judge, PlannedRun, Stopped
 from equida.files import locked, read_json, remove
 from equida.runs.entry import Entry
-from equida.torch_modes import MOST, check_count, cores, threads_asked_for, torch_threads
+from equida.torch_modes import MOST_PROCESSES, check_count, cores, threads_asked_for, torch_threads
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import exit_with_parent
@@ -55,7 +55,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         for name, number in (("--jobs", self.jobs), ("--threads", self.threads)):
-            check_count(name, number, f"a whole number from 0 to {MOST}")
+            check_count(name, number, f"a whole number from 0 to {MOST_PROCESSES}")
         if self.cluster:
             dask_address(self.cluster)
 

@@ -127,7 +127,7 @@ class Study:
         trial.set_user_attr("owner", self.owner)
         return setting
 
-    def begun(self) -> list[Setting]:
+    def unfinished(self) -> list[Setting]:
         """The settings that the owner began and did not end."""
         running = self._trials(self.optuna.trial.TrialState.RUNNING)
         mine = [trial for trial in running if trial.user_attrs.get("owner") == self.owner]

@@ -339,7 +339,7 @@ class _Leader:
         with Bar(remarks.mode, "tune", self.trials) as bar:
             bar.update(min(len(self.search.tried), self.trials))
             while (left := self.trials - len(self.search.tried)) > 0:
-                settings = self.study.begun()
+                settings = self.study.unfinished()
                 wanted = min(left, self.workers.jobs) - len(settings)
                 settings += [self.study.ask() for _ in range(wanted)]
                 self._round(settings, bar, remarks)

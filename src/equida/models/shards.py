@@ -36,7 +36,7 @@ from equida.data.feature_cache import (
 )
 from equida.errors import InputError
 from equida.models.extractor import FeatureExtractor
-from equida.torch_modes import MOST, check_count, cores, threads_asked_for
+from equida.torch_modes import MOST_PROCESSES, check_count, cores, threads_asked_for
 
 MOST_BATCHES = 8
 """Batches of a shard: what a process that dies costs at most, and what is in memory at once."""
@@ -86,7 +86,7 @@ def shard_runner(
     Raises:
         InputError: there are not so many devices, or both are asked for.
     """
-    check_count("--devices", devices, f"a whole number from 1 to {MOST}", 1)
+    check_count("--devices", devices, f"a whole number from 1 to {MOST_PROCESSES}", 1)
     gpus = torch.cuda.device_count()
     if gpus and devices > gpus:
         raise InputError(f"--devices is {devices}; this machine has {gpus} GPUs")

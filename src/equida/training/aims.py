@@ -31,8 +31,8 @@ from equida.training.recipe import Recipe
 from equida.training.target_check import (
     MOST_ROWS,
     UnadaptedView,
+    evenly_spaced,
     source_view,
-    spaced,
     start_view,
 )
 
@@ -77,7 +77,7 @@ class StartingNetwork:
     def _outputs(
         self, domain: Domain, compute: Callable[[Tensor], tuple[Tensor, ...]]
     ) -> list[NDArray[np.float64]]:
-        chosen = domain if len(domain) <= MOST_ROWS else domain.select(spaced(len(domain)))
+        chosen = domain if len(domain) <= MOST_ROWS else domain.select(evenly_spaced(len(domain)))
         recipe = self.recipe
         batches = eval_batches(
             chosen, self.transform, recipe.eval_batch_size, workers=recipe.workers
@@ -90,7 +90,7 @@ class StartingNetwork:
         return [torch.cat(parts).numpy() for parts in zip(*outputs, strict=True)]
 
 
-def asked_priors(config: RunConfig) -> dict[str, Any]:
+def unequal_priors(config: RunConfig) -> dict[str, Any]:
     """The config of each part of a run's method that aims at other than equal shares."""
     parts = configure(config.method, config.overrides, config.benchmark)
     return {
@@ -100,7 +100,7 @@ def asked_priors(config: RunConfig) -> dict[str, Any]:
 
 def check_priors(config: RunConfig, task: Task) -> None:
     """Raise InputError where the shares that are asked for cannot be had from the data."""
-    for name, part in asked_priors(config).items():
+    for name, part in unequal_priors(config).items():
         if part.prior != "estimate":
             _known_shares(f"{name}.prior", part.prior, config, task)
 
@@ -116,7 +116,7 @@ def find_aims(
     Where the config has them already, as in a run that is continued or done again, they stay. Rank
     zero finds them, and every process gets the same.
     """
-    asked = asked_priors(config)
+    asked = unequal_priors(config)
     if set(config.aims) == set(asked):
         for name, aim in config.aims.items():
             _check_recorded(name, aim, len(task.classes))
@@ -136,7 +136,7 @@ def _check_recorded(name: str, aim: Aim, classes: int) -> None:
 
 def with_recorded_aims(config: RunConfig, folder: Path | None, fabric: AnyFabric) -> RunConfig:
     """The config with the shares that an unfinished run of the same config has recorded."""
-    if folder is None or config.aims or not asked_priors(config):
+    if folder is None or config.aims or not unequal_priors(config):
         return config
 
     def recorded() -> Mapping[str, Aim]:
@@ -278,13 +278,13 @@ def _estimate(
     task: Task, start: StartingNetwork, view: UnadaptedView | None, *, to_aim_at: bool
 ) -> ShareEstimate:
     source, target = (
-        domain.rows(spaced(len(domain))).flatten(1).numpy()
+        domain.rows(evenly_spaced(len(domain))).flatten(1).numpy()
         if view and isinstance(domain, ArrayDomain)
         else start.features(domain)
         for domain in (task.source, task.target)
     )
     assert task.source.labels is not None, "a source has labels"
-    labels, classes = task.source.labels[spaced(len(task.source))], len(task.classes)
+    labels, classes = task.source.labels[evenly_spaced(len(task.source))], len(task.classes)
     found = view.estimate if view else estimate_shares(source, labels, target, classes)
     return estimate_aim(source, labels, target, classes, found) if to_aim_at else found
 

@@ -22,9 +22,9 @@ from equida.models.sync_batchnorm import with_shared_statistics
 from equida.training.aims import (
     StartingNetwork,
     apply_aims,
-    asked_priors,
     estimate_of,
     find_aims,
+    unequal_priors,
 )
 from equida.training.config import Aim, RunConfig
 from equida.training.folder import RunFolder
@@ -121,7 +121,8 @@ def build_run(
     plain = _eval_transform(backbone, task.target, ten_crop=False)
     temperature = RunFolder(Path(config.from_run)).temperature() if config.from_run else 1.0
     start = StartingNetwork(network, plain, recipe, fabric.device, sha256, temperature)
-    if not config.aims and any(part.prior == "estimate" for part in asked_priors(config).values()):
+    priors = {part.prior for part in unequal_priors(config).values()}
+    if not config.aims and "estimate" in priors:
         announce("estimating the target's class shares")
     aims = find_aims(config, task, fabric, start)
     view: UnadaptedView | None = None

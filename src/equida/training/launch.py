@@ -14,7 +14,7 @@ from equida.data import Task
 from equida.data.spec import open_task
 from equida.errors import InputError, require
 from equida.progress import Mode, RunProgress
-from equida.torch_modes import MOST, check_count, threads_asked_for, torch_threads
+from equida.torch_modes import MOST_PROCESSES, check_count, threads_asked_for, torch_threads
 from equida.training.build import SeededBackbone
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
@@ -114,9 +114,11 @@ def _leave() -> None:
 
 def check_processes(batch_size: int, devices: int, num_nodes: int, threads: int) -> None:
     """Raise InputError for numbers that cannot be, or that cannot share batches equally."""
-    check_count("--threads", threads, f"0 (as suits the data) or a whole number up to {MOST}")
-    check_count("--devices", devices, f"a whole number from 1 to {MOST}", 1)
-    check_count("--num-nodes", num_nodes, f"a whole number from 1 to {MOST}", 1)
+    check_count(
+        "--threads", threads, f"0 (as suits the data) or a whole number up to {MOST_PROCESSES}"
+    )
+    check_count("--devices", devices, f"a whole number from 1 to {MOST_PROCESSES}", 1)
+    check_count("--num-nodes", num_nodes, f"a whole number from 1 to {MOST_PROCESSES}", 1)
     if batch_size % (devices * num_nodes):
         raise InputError(
             f"{devices} devices on {num_nodes} machines cannot share batches of {batch_size}"

@@ -119,12 +119,12 @@ def train(
                 inputs = feed.inputs(source, target)
                 terms = objective(*inputs, step / recipe.iterations, samples)
                 backward(fabric, _sum(terms, recipe.accumulate))
-            recorder.note(step * recipe.accumulate + part, terms)
+            recorder.add_terms(step * recipe.accumulate + part, terms)
         if recipe.clip:
             clip_gradient(fabric, objective, optimizer, recipe.clip)
         optimizer.step()
         optimizer.zero_grad()
-        recorder.after(step + 1)
+        recorder.after_step(step + 1)
 
     def describe(predictions: DomainPredictions) -> dict[str, Any]:
         view = built.start_view

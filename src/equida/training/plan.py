@@ -79,8 +79,8 @@ class Plan:
         if there is None or not there.describes_same_run(config):
             if there and dataclasses.replace(there, plugins=()).describes_same_run(config):
                 raise InputError(
-                    f"{self.folder} holds a run of other code ({_said(there)} there,"
-                    f" {_said(self.config)} here); choose another --out"
+                    f"{self.folder} holds a run of other code ({_code_text(there)} there,"
+                    f" {_code_text(self.config)} here); choose another --out"
                 )
             differs = f" ({there.difference(config)})" if there else ""
             raise InputError(
@@ -90,7 +90,7 @@ class Plan:
         return folder.read_result()
 
 
-def _said(config: RunConfig) -> str:
+def _code_text(config: RunConfig) -> str:
     return ", ".join(f"{each.kind} {each.name!r}: {each}" for each in config.plugins)
 
 

@@ -21,7 +21,7 @@ from equida.training.build import Built
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import AnyFabric, on_rank_zero
-from equida.training.target_check import source_view, spaced
+from equida.training.target_check import evenly_spaced, source_view
 
 FILE = "prepared.safetensors"
 
@@ -83,7 +83,7 @@ def _expected_shares(task: Task, rows: TaskRows) -> Tensor:
     if view:
         estimate = view.estimate
     else:
-        few, others = spaced(len(rows.source)), spaced(len(rows.target))
+        few, others = evenly_spaced(len(rows.source)), evenly_spaced(len(rows.target))
         estimate = estimate_shares(
             rows.source[few].numpy(),
             rows.labels[few].numpy(),

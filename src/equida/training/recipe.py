@@ -9,7 +9,7 @@ from equida.errors import InputError, suggestion
 from equida.fields import bounded, normalise, specs
 from equida.plugins import short_name
 from equida.registry import Registry
-from equida.torch_modes import MOST
+from equida.torch_modes import MOST_PROCESSES
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 
@@ -72,7 +72,7 @@ class Recipe:
     except where torch itself does: singular values (BNM), the loss scale of fp16 with clipping."""
     keep: str = "last"
     """Which weights are saved: "last", or the label-free validator that chooses them."""
-    workers: int = bounded(0, minimum=0, maximum=MOST)
+    workers: int = bounded(0, minimum=0, maximum=MOST_PROCESSES)
     """Threads that read images ahead, for each domain."""
     eval_batch_size: int = bounded(256, minimum=1, maximum=1e6)
     """Samples in a batch of evaluation."""

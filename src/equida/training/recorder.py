@@ -158,11 +158,11 @@ class Recorder:
         self.folder.write_json("config.json", self.config.to_json(processes(self.fabric)))
         return state
 
-    def note(self, number: int, terms: dict[str, Tensor]) -> None:
+    def add_terms(self, number: int, terms: dict[str, Tensor]) -> None:
         """Keep a batch's terms, on the device, until the next logging step reads them."""
         self.pending.append(BatchTerms(number, {name: t.detach() for name, t in terms.items()}))
 
-    def after(self, done: int) -> None:
+    def after_step(self, done: int) -> None:
         """Log, evaluate and save what is due once `done` steps are done."""
         evaluate = done == self.recipe.iterations or done % self.recipe.evaluate_every == 0
         if evaluate or done % self.recipe.log_every == 0:
@@ -174,14 +174,14 @@ class Recorder:
             observer.stepped(done)
 
     def _log(self, done: int) -> None:
-        terms = torch.stack([term for noted in self.pending for term in noted.terms.values()])
+        terms = torch.stack([term for batch in self.pending for term in batch.terms.values()])
         # Heads with dropout have another loss on every process; all stop if one has to.
         values = mean_over_processes(self.fabric, terms).cpu().double()
         if not bool(values.isfinite().all()):
             on_rank_zero(self.fabric, partial(self._diverged, values.tolist()))
         # A method may return other terms at other times; each has the mean of when it was there.
         found: dict[str, list[float]] = {}
-        for (_, name), value in zip(self._noted(), values.tolist(), strict=True):
+        for (_, name), value in zip(self._pending_terms(), values.tolist(), strict=True):
             found.setdefault(name, []).append(value)
         means = {name: fmean(values) for name, values in found.items()}
         self.pending.clear()
@@ -190,13 +190,13 @@ class Recorder:
         for observer in self.observers:
             observer.logged(done, means)
 
-    def _noted(self) -> Iterator[tuple[int, str]]:
+    def _pending_terms(self) -> Iterator[tuple[int, str]]:
         """The batch and the name of each pending term."""
-        return ((noted.number, name) for noted in self.pending for name in noted.terms)
+        return ((batch.number, name) for batch in self.pending for name in batch.terms)
 
     def _diverged(self, values: Sequence[float]) -> None:
         """Raise, and write down, which batch was the first without a finite loss."""
-        pairs = zip(self._noted(), values, strict=True)
+        pairs = zip(self._pending_terms(), values, strict=True)
         (number, term), value = next(pair for pair in pairs if not math.isfinite(pair[1]))
         # Every process has the loss of the global batch: the bad sample may be another's.
         samples = self.feed.samples(number)

@@ -76,7 +76,7 @@ def _make_view(task: Task) -> UnadaptedView:
     assert isinstance(source, ArrayDomain)
     assert isinstance(target, ArrayDomain)
     assert source.labels is not None
-    chosen, samples = spaced(len(source)), spaced(len(target))
+    chosen, samples = evenly_spaced(len(source)), evenly_spaced(len(target))
     rows, others = source.rows(chosen).numpy(), target.rows(samples).numpy()
     probs = source_predictions(rows, source.labels[chosen], others, len(task.classes))
     others -= rows.mean(0)
@@ -94,7 +94,7 @@ def start_view(count: int, features: NDArray[Any], probs: NDArray[Any]) -> Unada
         probs: its calibrated predictions for them, (samples, classes).
     """
     estimate = shares_from_predictions(features, probs)
-    return UnadaptedView(spaced(count), _log(probs), estimate, by=START)
+    return UnadaptedView(evenly_spaced(count), _log(probs), estimate, by=START)
 
 
 def _log(probs: NDArray[Any]) -> Tensor:
@@ -105,7 +105,7 @@ def _is_table(domain: Domain) -> bool:
     return isinstance(domain, ArrayDomain) and len(domain.values.shape) in (2, 3)
 
 
-def spaced(count: int) -> NDArray[np.int64]:
+def evenly_spaced(count: int) -> NDArray[np.int64]:
     """Indices of at most `MOST_ROWS` of so many samples, evenly spaced."""
     return np.linspace(0, count - 1, min(count, MOST_ROWS)).round().astype(np.int64)
 

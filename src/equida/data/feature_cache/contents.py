@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache.file import RowFacts
-from equida.data.read_ahead import AtWork, read_ahead
+from equida.data.read_ahead import FilesBeingRead, read_ahead
 from equida.files import write_atomic, write_errors
 
 _CHUNK = 256
@@ -63,7 +63,7 @@ class Contents:
         ]
         stamps: dict[bytes, bytes] = {}
         meter.start("reading", len(self))
-        self._at_work = AtWork()
+        self._at_work = FilesBeingRead()
         pieces = read_ahead(
             lambda chunk: self._read(chunk, seen),
             chunks,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from equida.errors import InputError
 from equida.fields import check_request
 from equida.files import open_atomic
-from equida.torch_modes import MOST, check_count, decoding_threads
+from equida.torch_modes import MOST_PROCESSES, check_count, decoding_threads
 
 FORMAT = 1
 # Readers parse the whole header to open the file, so more than a megabyte of paths is a tensor.
@@ -52,7 +52,7 @@ class ExtractionOptions:
 
     def __post_init__(self) -> None:
         check_request(self)
-        check_count("workers", self.workers, f"a whole number from 1 to {MOST}", 1)
+        check_count("workers", self.workers, f"a whole number from 1 to {MOST_PROCESSES}", 1)
         for name, value, minimum, maximum in (
             ("batch size", self.batch_size, 1, MOST_IMAGES_AT_ONCE),
             ("views", self.views, 0, MOST_VIEWS),

@@ -32,7 +32,7 @@ from equida.data.feature_cache.file import (
 )
 from equida.data.feature_cache.journal import Journal, work_folder
 from equida.data.feature_cache.store import FeatureStore
-from equida.data.read_ahead import AtWork, read_ahead
+from equida.data.read_ahead import FilesBeingRead, read_ahead
 from equida.data.transforms import Transform
 from equida.errors import InputError
 from equida.files import refuse_to_replace
@@ -297,7 +297,7 @@ class FeatureBatches:
         self.settings, self.options = settings, options
         self.forward, self.engine_name = forward, engine_name
         self.transform = Transform.parse(settings.transform)
-        self.at_work = AtWork()
+        self.at_work = FilesBeingRead()
         self.views = [Transform.parse(text) for text in settings.view_transforms]
 
     def of(self, images: Contents | ListedImages, todo: Sequence[int]) -> Iterator[ComputedBatch]:
