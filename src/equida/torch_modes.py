@@ -32,7 +32,7 @@ def own_random_numbers() -> Iterator[None]:
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

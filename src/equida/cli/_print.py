@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from equida.runs.table import Table
 
 MOST_ROWS = 12
-"""Of more settings than this, the table shows the best ones."""
+"""Where there are more settings, the table shows the best ones."""
 
 
 def print_lines(*lines: str) -> None:

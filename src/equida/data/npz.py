@@ -29,7 +29,7 @@ class Header:
     """Whether the first index varies fastest."""
     dtype: np.dtype[Any]
     length: int
-    """Of the header itself, in bytes."""
+    """The length of the header itself, in bytes."""
 
 
 class Npz:

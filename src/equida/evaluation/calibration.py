@@ -28,7 +28,7 @@ def fit_temperature(log_probs: Tensor, labels: Tensor) -> float:
         return 1.0
 
     def slope(log_temperature: float) -> float:
-        """Of the cross-entropy by 1 / T, which is convex in it."""
+        """The derivative of the cross-entropy by 1 / T, in which it is convex."""
         scaled = logits / math.exp(log_temperature)
         right = logits[torch.arange(len(logits)), wanted]
         return float(((scaled.softmax(1) * logits).sum(1) - right).mean())

@@ -42,7 +42,7 @@ class HarmCheck:
     source_only: Mapping[str, float]
     """Equity, discriminability and label-free scores of source only."""
     adapted: Mapping[str, float]
-    """The same of the run."""
+    """The same figures of the run."""
     compared_with: str = SOURCE_ONLY
 
 

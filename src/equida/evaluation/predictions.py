@@ -15,7 +15,7 @@ from equida.evaluation.accuracy import confusion_matrix
 NEIGHBOURS = 5
 """How many nearest neighbours of a sample are looked at."""
 QUERIES = 2000
-"""For how many samples, evenly spaced, neighbours are looked up."""
+"""Neighbours are looked up for so many samples at most, evenly spaced."""
 QUERIES_AT_ONCE = 256
 
 
@@ -85,7 +85,7 @@ class DomainPredictions:
     inputs: InputRows | None = None
     """What the network is given, where that is rows of numbers."""
     cluster_labels: Tensor | None = None
-    """Of a target, (samples,): the classes that clusters of the inputs suggest."""
+    """The classes that clusters of the inputs suggest for the samples of a target, (samples,)."""
     network: Callable[[Tensor], Tensor] | None = None
     """The network itself: log-probabilities of rows like those of `inputs`."""
 

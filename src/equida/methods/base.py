@@ -46,7 +46,7 @@ class TaskRows:
     source: Tensor
     """(samples, width), those that are trained on."""
     labels: Tensor
-    """Of the source. There are none of the target here: no method may see them."""
+    """The labels of the source. Those of the target are not here: no method may see them."""
     target: Tensor
     """(samples, width), in the order that `Output.samples` counts in."""
     seed: int

@@ -32,7 +32,7 @@ TOLERANCE = 1e-4
 feature."""
 CHECKED_IMAGES = 8
 IMAGES_AT_ONCE = 2
-"""Of those that a thread of ONNX Runtime is given; what it computes of more leaves the cache."""
+"""A thread of ONNX Runtime is given so many: what it computes of more leaves the cache."""
 
 
 class RunningEngine(Protocol):

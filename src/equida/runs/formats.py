@@ -22,7 +22,7 @@ MINUS = "−"
 MISSING = "–"
 MARKDOWN = {1: "**{}**", 2: "<u>{}</u>"}
 MOST_COLUMNS = 9
-"""Of a block of a LaTeX table: Office-31 with equity and discriminability."""
+"""A block of a LaTeX table has so many at most: Office-31 with equity and discriminability."""
 LATEX = {1: r"\textbf{{{}}}", 2: r"\underline{{{}}}"}
 HTML = {1: "<b>{}</b>", 2: "<u>{}</u>"}
 RANKS = {1: "best", 2: "second"}

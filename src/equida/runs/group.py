@@ -79,7 +79,8 @@ class RunGroup:
 
     @property
     def config(self) -> RunConfig:
-        """Of any of its runs; in a group of one setting they differ in method, task and seed."""
+        """The config of any of its runs; in a group of one setting they differ in method, task and
+        seed."""
         return self.configs[0]
 
     @property

@@ -121,12 +121,12 @@ class Run:
 
     @property
     def equity(self) -> float:
-        """Of the target predictions after the last step."""
+        """The equity of the target predictions after the last step."""
         return self.picks["last"].equity
 
     @property
     def discriminability(self) -> float:
-        """Of the target predictions after the last step."""
+        """The discriminability of the target predictions after the last step."""
         return self.picks["last"].discriminability
 
     @cached_property

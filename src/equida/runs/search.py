@@ -39,14 +39,14 @@ class Tried:
     state: State
     """A run that was stopped early, as it scored below the median of others, cannot be chosen."""
     score: float | None = None
-    """Of the weights that the run keeps; of a run that was stopped, of its last evaluation."""
+    """The score of the weights that the run keeps; where it was stopped, of its last evaluation."""
     default: bool = False
     """Whether this is a method's default setting."""
     reason: str = ""
     """Why the run was stopped, or why it failed."""
     seconds: float = 0.0
     folder: str = ""
-    """Of the run; "" where it is on another machine."""
+    """The folder of the run; "" where it is on another machine."""
 
     @property
     def title(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 Outcome = Literal["holds", "does not hold", "undecided", "too few pairs"]
 LEVEL = 0.05
 FEWEST_PAIRS = 6
-"""Of n pairs, Wilcoxon's two-sided p is 2 / 2^n at least: 0.0625 of five, 0.031 of six."""
+"""Wilcoxon's two-sided p of n pairs is 2 / 2^n at least: 0.0625 of five, 0.031 of six."""
 TIED = 5e-5
 """Differences that are so near to each other have one rank. Older results hold accuracies in single
 precision, whose noise, 2e-5 points, must not break the ties of equal counts of samples."""

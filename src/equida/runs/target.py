@@ -10,7 +10,7 @@ SKEWED = 0.2
 NEARLY_EQUAL = 0.01
 """Up to this distance, shares count as equal ones: recorded shares are rounded."""
 SHOWN = 4
-"""Of more classes than one more than this, the terminal names so many, and sums up the others."""
+"""The terminal names so many classes, and sums up the others where these are two or more."""
 
 
 def target_remarks(result: Mapping[str, Any], advice: str = "--prior estimate") -> list[str]:

@@ -39,10 +39,10 @@ from equida.training.target_check import (
 _ESTIMATES: WeakKeyDictionary[
     Domain, WeakKeyDictionary[Domain, tuple[str, bool, ShareEstimate]]
 ] = WeakKeyDictionary()
-"""By target and source: what was looked at ("rows", or features by the weights of this digest),
-whether to aim at it, and what was estimated."""
+"""Estimates by target and source: what was looked at ("rows", or features by the weights of this
+digest), whether to aim at it, and what was estimated."""
 DIGITS = 6
-"""Of a recorded share: more would be noise, and differ from machine to machine."""
+"""A recorded share has so many: more would be noise, and differ from machine to machine."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class StartingNetwork:
     recipe: Recipe
     device: torch.device
     weights_sha256: str = ""
-    """Of the backbone's weights; "" for random ones."""
+    """The digest of the backbone's weights; "" for random ones."""
     temperature: float = 1.0
-    """By which the finished run that the network is of has calibrated its confidences."""
+    """The temperature by which the finished run of this network has calibrated its confidences."""
     views: dict[Domain, UnadaptedView] = field(default_factory=dict, repr=False)
-    """Of domains that were looked at."""
+    """What was said of the domains that were looked at."""
 
     def features(self, domain: Domain) -> NDArray[np.float64]:
         """What the backbone computes; rows of features stay as they are."""

@@ -47,7 +47,7 @@ class SeededBackbone:
 
     backbone: Backbone
     rng_state: Tensor
-    """Of torch's generator, once the backbone was loaded."""
+    """The state of torch's generator, once the backbone was loaded."""
 
     @classmethod
     def load(cls, name: str, weights: Path | None, seed: int) -> "SeededBackbone":

@@ -28,18 +28,18 @@ class Aim:
     strength: float
     """How far the aim is moved from uniform shares to `shares`."""
     shares: list[float]
-    """In the order of the classes; of an estimate, as far as it is trusted."""
+    """The shares in the order of the classes; an estimate counts as far as it is trusted."""
     aim: list[float]
     """The shares that are aimed at."""
     uses_target_labels: bool
     agreement: float | None = None
-    """Of an estimate, as in `evaluation.shares.ShareEstimate`."""
+    """Where the shares are an estimate, this and what follows are figures of it: see
+    `evaluation.shares.ShareEstimate`."""
     imbalance: float | None = None
-    """The same."""
     mean_shares: list[float] | None = None
-    """The same; None in records of earlier versions."""
+    """Records of earlier versions have none."""
     trust: float | None = None
-    """The same; None in records of earlier versions, whose trust was the agreement."""
+    """Records of earlier versions have none; there it was the agreement."""
 
 
 @dataclass(frozen=True)

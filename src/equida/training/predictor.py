@@ -155,9 +155,9 @@ class Predictor:
     transform: Transform | None
     """How images are prepared; None where the run takes rows of unknown origin."""
     shape: tuple[int, ...]
-    """Of one input; of each crop, where the transform gives several."""
+    """The shape of one input, or of each crop where the transform gives several."""
     row_shape: tuple[int, ...]
-    """Of one row of the features that the run was trained on; () where it was on image files."""
+    """The shape of a row of the features that the run was trained on; () where it was on images."""
     columns: tuple[str, ...] = ()
     """The names of the features that the run was trained on, where they had names."""
     temperature: float = 1.0

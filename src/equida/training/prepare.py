@@ -29,7 +29,8 @@ Prepared = dict[str, Tensor]
 _LATEST: WeakKeyDictionary[Domain, WeakKeyDictionary[Domain, tuple[RunConfig, Prepared]]] = (
     WeakKeyDictionary()
 )
-"""By target and source; a search does the run of its choice right after it has tried it."""
+"""What was prepared, by target and source: a search does the run of its choice right after it has
+tried it."""
 
 
 def prepare_method(

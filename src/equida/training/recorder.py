@@ -76,7 +76,7 @@ class BatchTerms(NamedTuple):
     """The loss terms of a batch, kept on the device until the next logging step reads them."""
 
     number: int
-    """Of the batch; with gradient accumulation a step has several."""
+    """The number of the batch; with gradient accumulation a step has several batches."""
     terms: dict[str, Tensor]
 
 

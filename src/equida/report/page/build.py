@@ -33,9 +33,9 @@ from equida.training.config import RunConfig
 from equida.training.trust import named_code, settle_trust
 
 CLASSES = 70
-"""Of more classes than this, the panels by class show those that differ the most."""
+"""Where there are more classes, the panels by class show those that differ the most."""
 FEW = 24
-"""Of more finished runs than this, the list of them starts folded up by task."""
+"""Where there are more finished runs, the list of them starts folded up by task."""
 
 Advance = Callable[[int, int], None]
 

@@ -11,7 +11,7 @@ from equida.runs.table import Cell, heading
 from equida.runs.variant import Variant
 
 MOST_NAMES = 4
-"""Of more systems than this, a sentence names the first ones and counts the others."""
+"""Where there are more systems, a sentence names the first ones and counts the others."""
 
 
 @dataclass(frozen=True)
