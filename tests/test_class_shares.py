@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from equida.class_shares import shares_text, shares_title
@@ -91,3 +92,18 @@ def test_a_series_of_pandas_is_read_by_its_labels() -> None:
     assert shares_text(pandas.Series([0.7, 0.3]), "prior") == "[0.7, 0.3]"
     with pytest.raises(InputError, match="expected a share for each class"):
         shares_text(pandas.DataFrame({"share": [0.7, 0.3]}, index=["mug", "pen"]), "prior")
+
+
+@pytest.mark.parametrize(
+    ("series", "expected"),
+    [
+        (pd.Series([0.7, 0.2, 0.1]), [0.7, 0.2, 0.1]),
+        (pd.Series({2: 0.1, 1: 0.2, 0: 0.7}), {"2": 0.1, "1": 0.2, "0": 0.7}),
+        (pd.Series([0.7, 0.2, 0.1])[::-1], {"2": 0.1, "1": 0.2, "0": 0.7}),
+        (pd.Series([0.7, 0.3], index=range(1, 3)), {"1": 0.7, "2": 0.3}),
+    ],
+)
+def test_a_series_whose_labels_do_not_count_from_0_is_read_by_them(
+    series: "pd.Series[float]", expected: object
+) -> None:
+    assert json.loads(shares_text(series, "prior")) == expected

@@ -256,3 +256,20 @@ def test_a_pipeline_of_one_step(data: Mixed) -> None:
     model = EquidaClassifier(**QUICK).fit(data.X, data.y, sample_domain=data.domain)
     alone = scorers.snd(model, data.X, data.y, data.domain)
     assert scorers.snd(Pipeline([("model", model)]), data.X, data.y, data.domain) == alone
+
+
+def test_agreement_with_cluster_labels_is_that_of_the_fit(data: Mixed) -> None:
+    """New rows have no cluster labels, whether they are of the target or not."""
+    keep = {"keep": "cluster_agreement"}
+    with config_context(enable_metadata_routing=True):
+        found = scores(
+            data,
+            EquidaClassifier(**QUICK, recipe_params=keep),
+            scoring=scorers.cluster_agreement,
+        )
+    assert found.min() > 0.5
+    model = EquidaClassifier(**QUICK).fit(data.X, data.y, sample_domain=data.domain)
+    with pytest.raises(
+        InputError, match=r"fit with recipe_params=\{'keep': 'cluster_agreement'\}$"
+    ):
+        scorers.cluster_agreement(model, data.X, data.y, sample_domain=data.domain)

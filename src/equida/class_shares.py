@@ -114,8 +114,10 @@ def _file(text: str) -> Path | None:
 
 def _plain(given: Any) -> Any:
     """A mapping or a list in place of an array; of a pandas Series with labels, a mapping."""
-    # What pandas numbers by itself, a range, says no more than an order.
-    if hasattr(given, "to_dict") and not hasattr(getattr(given, "index", None), "step"):
+    # What pandas numbers by itself, from 0, says no more than an order; other ranges are labels.
+    index = getattr(given, "index", None)
+    numbered = (getattr(index, "start", None), getattr(index, "step", None)) == (0, 1)
+    if hasattr(given, "to_dict") and not numbered:
         return given.to_dict()
     tolist = getattr(given, "tolist", None)
     return tolist() if callable(tolist) else given

@@ -479,7 +479,11 @@ class EquidaClassifier(
 
     def _threads(self) -> int:
         words = "a whole number of threads, -1 for as many as torch is set to use, or None"
-        return 1 if self.n_jobs is None else check_count("n_jobs", self.n_jobs, words, -1)
+        if self.n_jobs is None:
+            return 1
+        if self.n_jobs == 0:
+            raise FieldError("n_jobs", 0, words)
+        return check_count("n_jobs", self.n_jobs, words, -1)
 
     def _fabric(self, used: Recipe) -> AnyFabric:
         if self.device not in DEVICES:

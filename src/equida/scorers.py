@@ -72,7 +72,7 @@ class LabelFreeScorer(BaseEstimator):
         if validator.name == "source_accuracy" and y is not None:
             # Held-out rows of the source say more than those that the model has learned.
             return _accuracy(estimator, X, y, None if sample_domain is None else known)
-        if not len(unknown):
+        if not len(unknown) or "cluster_labels" in validator.needs:  # new rows have no such labels
             return _recorded(estimator, validator.name)
         target = _predictions(estimator, _safe_indexing(X, unknown), None)
         seen = None
@@ -173,9 +173,11 @@ def _recorded(estimator: Any, name: str) -> float:
     check_is_fitted(model)
     figure = kept_figure(model.result_, name)
     if figure is None:
+        others = ", or pass sample_domain= with target rows among X"
         raise InputError(
             f"scorer {name!r} was not computed while the model was fitted; fit with "
-            f"recipe_params={{'keep': {name!r}}}, or pass sample_domain= with target rows among X"
+            f"recipe_params={{'keep': {name!r}}}"
+            + ("" if "cluster_labels" in VALIDATORS[name].needs else others)
         )
     return figure
 

@@ -27,6 +27,7 @@ from equida.clustering import (
 )
 from equida.clustering.clusters import _views, found_back
 from equida.clustering.subspace import surest
+from equida.errors import InputError
 
 Array = NDArray[np.float64]
 CLASSES, WIDTH = 4, 12
@@ -427,3 +428,11 @@ def test_more_components_and_dimensions_than_there_are(shifted: Shifted) -> None
     ):
         assert labels.shape == (100, CLASSES)
         assert bool(labels.isfinite().all())
+
+
+@pytest.mark.parametrize("name", ["shares", "expected"])
+@pytest.mark.parametrize("shares", [[-0.5, 1.5], [4.0, 5.0], [float("nan"), 0.5]])
+def test_shares_that_are_none_are_refused(name: str, shares: list[float]) -> None:
+    rows, labels = torch.eye(2).repeat(4, 1), torch.arange(8) % 2
+    with pytest.raises(InputError, match=f"{name} sum to .* expected a sum of 1"):
+        cluster_labels(rows, labels, rows, 2, **{name: torch.tensor(shares)})  # type: ignore[arg-type]

@@ -117,3 +117,9 @@ def test_single_rows_and_constant_features_give_finite_shares(
     ):
         assert np.isfinite(found.shares).all()
         assert found.shares.sum() == pytest.approx(1.0)
+
+
+def test_rows_that_are_all_the_same_say_nothing() -> None:
+    labels = np.arange(40) % 4
+    shares = estimate_aim(np.zeros((40, 3)), labels, np.zeros((20, 3))).shares
+    assert shares == pytest.approx(np.full(4, 0.25))

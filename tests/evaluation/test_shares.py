@@ -6,6 +6,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from equida.errors import InputError
 from equida.evaluation import shares as module
 from equida.evaluation.shares import (
     ShareEstimate,
@@ -207,3 +208,26 @@ def test_shares_from_somebody_s_predictions() -> None:
     found = shares_from_predictions(features, probs)
     assert found.cluster_shares.tolist() == [0.7, 0.3]
     assert found.predicted_shares == pytest.approx([0.69, 0.31])
+
+
+@pytest.mark.parametrize(
+    ("rows", "probs", "message"),
+    [
+        (np.ones((3, 2)), np.full((2, 2), 0.5), "have shapes"),
+        (np.ones((3, 2)), np.full(3, 0.5), "have shapes"),
+        (np.ones((2, 2)), np.full((2, 2), np.nan), "not probabilities"),
+        (np.ones((2, 2)), np.array([[3.0, -1.0], [2.0, 5.0]]), "not probabilities"),
+        (np.full((2, 2), np.nan), np.full((2, 2), 0.5), "not finite"),
+    ],
+)
+def test_what_are_no_predictions_for_the_rows_is_refused(
+    rows: Floats, probs: Floats, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        shares_from_predictions(rows, probs)
+
+
+def test_values_whose_squares_overflow_are_refused() -> None:
+    rows, labels = 1e18 * np.eye(2)[np.arange(8) % 2], np.arange(8) % 2
+    with pytest.raises(InputError, match=r"1e\+18, whose square is too large"):
+        estimate_shares(rows, labels, rows)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from equida import bench
 from equida.data import array_domain
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
@@ -240,3 +241,36 @@ def test_methods_with_equity_aim_at_the_prior(blobs: Path, tmp_path: Path, here:
         run_compare(
             request(blobs, tmp_path / "no", methods="source_only", prior=[1, 1, 1]), Remarks()
         )
+
+
+def test_a_costly_score_that_no_run_computes_is_refused(
+    blobs: Path, tmp_path: Path, here: list[str]
+) -> None:
+    """Before, every run was done for a table of dashes."""
+    with pytest.raises(InputError, match=r"--select dev is computed only where .* add --keep dev"):
+        run_compare(request(blobs, tmp_path / "out", select="dev"), Remarks())
+    with pytest.raises(InputError, match=r"--select dev is computed only where"):
+        bench(blobs, select="dev", methods=["nsm"], out=tmp_path / "grid", progress=False)
+    assert here == []
+    kept = request(blobs, tmp_path / "out", select="dev", recipe_params={**TINY, "keep": "dev"})
+    table = run_compare(kept, Remarks())
+    assert all(row.cells[table.columns[0].key].mean is not None for row in table.rows)
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.5], {"x": 0.5, "other": 0.5}])
+def test_shares_that_do_not_fit_the_classes_are_refused_before_a_run(
+    blobs: Path, tmp_path: Path, here: list[str], prior: Any
+) -> None:
+    """Before, `bench` trained the other methods and called this one failed."""
+    with pytest.raises(InputError, match=r"2 shares; expected 3|other"):
+        bench(
+            blobs,
+            prior=prior,
+            methods=["source_only", "nsm"],
+            tasks=["a2b"],
+            out=tmp_path / "grid",
+            progress=False,
+        )
+    with pytest.raises(InputError, match=r"2 shares; expected 3|other"):
+        run_compare(request(blobs, tmp_path / "out", prior=prior), Remarks())
+    assert here == []

@@ -257,3 +257,28 @@ def test_names_in_place_of_shares_are_refused_in_one_line(loss: Loss, prior: Any
     with pytest.raises(ValueError, match=said) as error:
         loss(torch.zeros(4, 3), prior=prior)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("rows", "spread"), [(288, 0.01), (288, 1.0), (700, 0.1)])
+def test_bnm_keeps_its_digits_with_very_unequal_shares(rows: int, spread: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = spread * torch.randn(rows, 345, generator=generator, dtype=torch.float64)
+    shares = torch.rand(345, generator=generator, dtype=torch.float64).pow(6)
+    shares /= shares.sum()
+    expected, found = bnm(logits, prior=shares), bnm(logits.float(), prior=shares.float())
+    # Before, the noise was taken for that of the largest column: 1e-4 to 2e-3 here.
+    assert float(found.double() / expected) == pytest.approx(1.0, abs=4e-5)
+
+
+def test_shares_in_half_precision_sum_to_1_as_far_as_they_can() -> None:
+    shares = torch.tensor([0.4, 0.3, 0.2, 0.1])
+    logits = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    found = nsm(logits.bfloat16(), prior=shares.bfloat16())
+    assert float(found) == pytest.approx(float(nsm(logits, prior=shares)), rel=2e-2)
+
+
+def test_priors_can_be_vectorised() -> None:
+    logits = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    priors = torch.tensor([[0.5, 0.5], [0.8, 0.2]])
+    found = torch.func.vmap(lambda prior: nsm(logits, prior=prior))(priors)
+    torch.testing.assert_close(found, torch.stack([nsm(logits, prior=q) for q in priors]))

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, one_hot
 
+from equida.class_shares import TOLERANCE
 from equida.clustering.subspace import (
     class_means,
     class_middles,
@@ -157,6 +158,12 @@ def _checked_shares(name: str, shares: Tensor, classes: int) -> Tensor:
     if shares.shape != (classes,):
         raise InputError(
             f"{name} have shape {tuple(shares.shape)}; expected one for each of {classes} classes"
+        )
+    total, least = float(shares.sum()), float(shares.min())
+    if not (least >= 0.0 and abs(total - 1.0) <= TOLERANCE):
+        raise InputError(
+            f"{name} sum to {total:g} and the least is {least:g}; expected a sum of 1, and 0 or"
+            " more for each class"
         )
     return shares
 

@@ -36,8 +36,8 @@ def estimate_aim(
     """
     if estimate is None:
         estimate = estimate_shares(source, labels, target, classes)
-    if estimate.agreement > ENOUGH_AGREEMENT:
-        return estimate
+    if estimate.agreement > ENOUGH_AGREEMENT or not np.ptp(np.asarray(target), axis=0).any():
+        return estimate  # rows that are all the same say nothing of sizes
     found = _label_shares(source, labels, target, len(estimate.cluster_shares))
     return replace(estimate, label_shares=found)
 

@@ -14,14 +14,20 @@ from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
 from equida.experiments.execute import Workers
-from equida.experiments.grid import Grid, chosen_methods, chosen_seeds
+from equida.experiments.grid import (
+    Grid,
+    check_given_shares,
+    check_rows,
+    chosen_methods,
+    chosen_seeds,
+)
 from equida.experiments.run import keep_others_tables, prior_sweep, run_grid
 from equida.experiments.sweep import variants
 from equida.fields import PathText, check_request
 from equida.files import file_sha256, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import backbone_name
-from equida.runs.entry import check_labelled, check_selection
+from equida.runs.entry import check_labelled
 from equida.runs.table import BEST, Row, Table
 from equida.training.build import row_shape
 from equida.training.effect import check_effect
@@ -80,7 +86,6 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
     Raises:
         InputError: something is wrong with the request or with the data.
     """
-    check_selection(request.select)
     if request.ignore_target_labels and request.select == "oracle":
         raise InputError(
             "--select oracle needs target labels, and --ignore-target-labels leaves them out; give"
@@ -91,6 +96,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         request = replace(request, backbone=backbone_name(request.backbone))
     methods = chosen_methods(request.methods)
     rows, seeds = variants(methods, prior_sweep(request.prior), None), chosen_seeds(request.seeds)
+    check_rows(rows, request.select, request.recipe_params)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
     keep_others_tables(request.out)
@@ -101,6 +107,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         opened = open_request(asked, data_spec(asked), remarks)
         labelled = opened.task.judged.labels is not None
         check_labelled(request.select, labelled, opened.task.target.name)
+        check_given_shares(rows, opened.task)
     task, spec, images = opened.task, opened.spec, None
     assert spec is not None
     on_images = row_shape(task.target) is None

@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from equida.data import Benchmark
+from equida.class_shares import is_shares
+from equida.data import Benchmark, Task
 from equida.data.benchmarks import benchmark as find_data_set
 from equida.data.spec import DataSpec
 from equida.errors import InputError
+from equida.evaluation.validators import VALIDATORS
 from equida.methods import METHODS, STANDARD, Method, method_name, split_name
 from equida.methods.auto import AUTO
-from equida.runs.entry import Entry
+from equida.runs.entry import Entry, check_selection
 from equida.runs.variant import Variant, parameter_title
+from equida.training.aims import given_shares
 from equida.training.config import RunConfig
 from equida.training.recipe import recipe
 from equida.training.request import benchmark_spec
@@ -65,6 +68,36 @@ class Grid:
             return self.pair
         source, target = self.data_set.task(task)
         return benchmark_spec(self.data_set, source.key, target.key, self.data, **self.choice)
+
+
+def check_rows(
+    rows: Sequence[Variant], select: str, recipe_params: Mapping[str, Any] | None = None
+) -> None:
+    """Raise InputError where no row of a table has the step that is to be shown.
+
+    Args:
+        rows: of the table.
+        select: which evaluation of a run counts.
+        recipe_params: fields of the recipe of every row.
+    """
+    check_selection(select)
+    if select not in VALIDATORS or not VALIDATORS[select].costly:
+        return
+    if not any({**(recipe_params or {}), **row.recipe}.get("keep") == select for row in rows):
+        cheap = ", ".join(name for name in VALIDATORS if not VALIDATORS[name].costly)
+        raise InputError(
+            f"--select {select} is computed only where the recipe keeps the step that it picks;"
+            f" add --keep {select} (in Python recipe_params={{'keep': {select!r}}}), or choose last"
+            f" or one of {cheap}"
+        )
+
+
+def check_given_shares(rows: Sequence[Variant], task: Task) -> None:
+    """Raise InputError where class shares that were given do not fit to the classes of a task."""
+    for row in rows:
+        for name, value in row.overrides.items():
+            if name.rpartition(".")[2] == "prior" and is_shares(value):
+                given_shares(name, value, task.classes)
 
 
 class Stopped(Exception):

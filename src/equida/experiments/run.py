@@ -18,7 +18,15 @@ from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.experiments.cost import expensive_methods
 from equida.experiments.execute import GridResults, Workers, do_runs
-from equida.experiments.grid import Grid, chosen_methods, chosen_seeds, chosen_tasks, plan
+from equida.experiments.grid import (
+    Grid,
+    check_given_shares,
+    check_rows,
+    chosen_methods,
+    chosen_seeds,
+    chosen_tasks,
+    plan,
+)
 from equida.experiments.sweep import MOST_VALUES, Sweep, parse_sweep, variants
 from equida.experiments.watch import GridWatch
 from equida.fields import PathText, check_request
@@ -27,11 +35,12 @@ from equida.methods import Method
 from equida.models.backbone import ALIASES, backbone_name
 from equida.models.extractor import DEFAULT_BACKBONE, FeatureExtractor, data_set_images
 from equida.progress import duration
-from equida.runs.entry import check_labelled, check_selection
+from equida.runs.entry import check_labelled
 from equida.runs.formats import FORMATS
 from equida.runs.group import network_title
 from equida.runs.table import Reference, Table, make_table
 from equida.runs.target import imbalance_notes
+from equida.runs.variant import Variant
 from equida.training.build import SeededBackbone
 from equida.training.effect import check_effect
 from equida.training.estimate import estimate
@@ -90,7 +99,6 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
     """
     if request.backbone:
         request = dataclasses.replace(request, backbone=backbone_name(request.backbone))
-    check_selection(request.select)
     workers = Workers(request.jobs, request.threads, request.cluster)
     keep_others_tables(request.out)
     with removed_if_unused(request.out):
@@ -183,6 +191,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     tasks = chosen_tasks(request.tasks, chosen)
     name = chosen.registered_name
     rows = variants(chosen_methods(request.methods), requested_sweeps(request), name)
+    check_rows(rows, request.select, request.recipe_params)
     seeds = chosen_seeds(request.seeds)
     if (count := len(rows) * len(tasks) * len(seeds)) > MOST_RUNS:
         raise InputError(
@@ -198,8 +207,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
         "lists": chosen_lists(chosen, data, request.lists),
         **chosen_shares(request.source_shares, request.target_shares),
     }
-    varied = {name: value for row in rows for name, value in row.recipe.items() if value}
-    found = _network(request, chosen, tasks, choice, varied, remarks)
+    found = _network(request, chosen, tasks, rows, choice, remarks)
     weights = os.path.abspath(request.weights) if request.weights else None
     return Grid(
         chosen,
@@ -274,17 +282,18 @@ def _network(
     request: BenchRequest,
     chosen: Benchmark,
     tasks: Sequence[str],
+    variants: Sequence[Variant],
     choice: Mapping[str, Any],
-    varied: Mapping[str, Any],
     remarks: Remarks,
 ) -> _Network:
     if request.weights and not Path(request.weights).is_file():
         raise InputError(f"--weights {request.weights} does not exist; expected a file")
-    opened = _open_tasks(request, chosen, tasks, choice, remarks)
+    opened = _open_tasks(request, chosen, tasks, variants, choice, remarks)
     task, data = opened.task, opened.spec.data
     backbone = request.backbone or default_backbone(task, chosen, request.features)
     rows = isinstance(task.target, ArrayDomain)
     origin = spec_origin(opened.spec) if rows else None
+    varied = {name: value for row in variants for name, value in row.recipe.items() if value}
     asked = dataclasses.replace(request, recipe_params={**request.recipe_params, **varied})
     on_features = request.features and not rows
     check_effect(asked, task, origin, on_features=on_features, say=remarks.say)
@@ -302,6 +311,7 @@ def _open_tasks(
     request: BenchRequest,
     chosen: Benchmark,
     tasks: Sequence[str],
+    variants: Sequence[Variant],
     choice: Mapping[str, Any],
     remarks: Remarks,
 ) -> OpenedTask:
@@ -314,6 +324,7 @@ def _open_tasks(
         source, target = (domain.key for domain in chosen.task(task))
         spec = benchmark_spec(chosen, source, target, request.data, **choice)
         opened.append(open_task(spec, places=places))
+        check_given_shares(variants, opened[-1].task)
         if opened[-1].task.left_out:
             remarks.say(f"{task}: {opened[-1].task.left_out}")
     labelled = any(each.task.judged.labels is not None for each in opened)

@@ -39,7 +39,7 @@ def bnm(
             the bound of the norm, sqrt(B min(B, C)), so that the weight of the loss carries over to
             other batches and numbers of classes; "transfer": the same at other batches, and B at
             36. The weight does not carry over from one of these to another: B / min(B, C) is 1.16
-            at 36 x 31 and 3 at 36 x 12.
+            at 36 x 31 and 3 at 36 x 12. With a prior the norm can be larger than that bound.
         prior: the shares q of the classes to aim at, instead of equal ones: the norm is that of
             P diag(sqrt(C q_c)), which is largest at one-hot rows with class sizes in proportion to
             q. A share below 1e-6 / C counts as 1e-6 / C.
@@ -96,12 +96,11 @@ def _through_gram(logits: Tensor, scale: float, columns: Tensor | None) -> tuple
     large = probs.numel() > 2**16
     # The floor fades out the directions below the noise of the squared matrix: of the subgradients
     # in the null space of P, 0 is the one that every machine agrees on.
-    floor = (1e-11 if large else 1e-14) * probs.shape[0]
-    if columns is None:
-        inverse = values.clamp_min(floor).rsqrt() * scale
-    else:
-        # The noise grows with the largest column.
-        inverse = values.clamp_min(columns.max().double().square() * floor).rsqrt() * scale
+    floor = 1e-11 if large else 1e-14
+    # The noise is in proportion to the largest value, which is B at most where all columns count
+    # alike; how much less it is with a prior depends on the shares.
+    largest = probs.shape[0] if columns is None else values[-1]
+    inverse = values.clamp_min(largest * floor).rsqrt() * scale
     factor = matrix if large else exact
     root = ((vectors * inverse) @ vectors.mT).to(factor.dtype)
     by_matrix = (factor @ root if tall else root @ factor).to(probs.dtype)

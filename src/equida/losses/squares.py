@@ -79,12 +79,13 @@ def cwsm(
             only the number of non-empty classes counts, not their sizes.
         prior: the shares q of the classes to aim at, instead of equal ones; r must be above 0.
             Class c's term is multiplied by (C q_c)^r, which moves the minimum to class sizes in
-            proportion to q. A share below 1e-6 / C counts as 1e-6 / C.
+            proportion to q (0 < r < 1; at r = 1 it says what each class is worth). A share below
+            1e-6 / C counts as 1e-6 / C.
         normalize: "paper"; "optimum": divided by the bound of CWS, (B/C)^(1-r) or, where B < C, B/C
-            (reached where C divides B or B < C), so that the weight of the loss carries over to
-            other batches and numbers of classes (in the paper's scale a sample's gradient grows as
-            (B/C)^(1-r)); "transfer": that, times the bound of a batch of 36, so that it is the
-            paper's there.
+            (of equal shares; reached where C divides B or B < C), so that the weight of the loss
+            carries over to other batches and numbers of classes (in the paper's scale a sample's
+            gradient grows as (B/C)^(1-r)); "transfer": that, times the bound of a batch of 36, so
+            that it is the paper's there.
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> bool(cwsm(balanced) < cwsm(collapsed))
@@ -145,10 +146,11 @@ def nsm(
             the classes are q; in a single batch, n_c - 1/2 is in proportion to q_c. A share below
             1e-6 / C counts as 1e-6 / C.
         normalize: "paper"; "optimum": divided by the bound of NS, which is
-            1 / (max(B/C - 1, 0) + alpha) + eps B for r > 0 (it is reached where C divides B or
-            B < C, and missed by up to a tenth elsewhere), so that the weight of the loss carries
-            over to other batches (in the paper's scale a sample's gradient shrinks as 1/B);
-            "transfer": that, times the bound of a batch of 36, so that it is the paper's there.
+            1 / (max(B/C - 1, 0) + alpha) + eps B for r > 0 and equal shares (it is reached where C
+            divides B or B < C, and missed elsewhere, at alpha = 1 by a ninth at most), so that the
+            weight of the loss carries over to other batches (in the paper's scale a sample's
+            gradient shrinks as 1/B); "transfer": that, times the bound of a batch of 36, so that it
+            is the paper's there.
 
     >>> balanced, collapsed = torch.eye(2) * 50, torch.tensor([[50.0, 0.0], [50.0, 0.0]])
     >>> nsm(balanced), nsm(collapsed)

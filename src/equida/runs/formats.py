@@ -288,12 +288,16 @@ def html_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def pick_rows(run: "Run") -> list[tuple[str, ...]]:
-    """The evaluations of a finished run that selections choose, below a heading; the last first."""
+    """The evaluations of a finished run that selections choose, below a heading; the last first.
+
+    Where another step than the last was kept, its row says that `predict` uses its weights.
+    """
     labelled, titles = run.accuracy is not None, {"last": "last step", "oracle": MARKED_ORACLE}
     metric = [run.metric.replace("_", " ")] if labelled else []
     rows = [("selected by", "step", *metric, "equity", "discriminability")]
     for name, pick in run.picks.items():
         title = titles.get(name, name.replace("_", " "))
+        title += " (kept: predict uses it)" if name == run.kept != "last" else ""
         accuracy = "" if pick.accuracy is None else f"{100 * pick.accuracy:.1f} %"
         figures = (f"{pick.equity:.3f}", f"{pick.discriminability:.3f}")
         rows.append((title, str(pick.step), *([accuracy] if labelled else []), *figures))

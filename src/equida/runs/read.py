@@ -39,6 +39,7 @@ class StoredPredictions:
     """The target predictions that a run has stored."""
 
     probs: "Tensor"
+    """As the network gives them, where `Run.predict` divides logits by the run's temperature."""
     labels: "Tensor"
     """-1 where unknown."""
     samples: tuple[str, ...]
@@ -115,8 +116,15 @@ class Run:
         return str(self._finished["metric"])
 
     @property
+    def kept(self) -> str:
+        """Which of `picks` has the weights that the run kept and `predict` uses: "last", or the
+        validator that the recipe's `keep` names."""
+        return str(self._finished.get("kept", "last"))
+
+    @property
     def accuracy(self) -> float | None:
-        """On the target after the last step, by `metric`; None without target labels."""
+        """On the target after the last step, by `metric`; None without target labels. That of the
+        weights that `predict` uses is `picks[kept].accuracy`."""
         return self.picks["last"].accuracy
 
     @property
@@ -298,6 +306,7 @@ class Run:
             words += [] if score is None else [f"{self.metric} {100 * score:.1f} %"]
             words.append(f"equity {self.equity:.3f}")
             words.append(f"discriminability {self.discriminability:.3f}")
+            words += [] if self.kept == "last" else [f"last step; {self.kept} chose what is kept"]
         return f"Run({'; '.join(words)}; {self.path})"
 
     def _repr_html_(self) -> str:

@@ -291,18 +291,8 @@ def _estimate(
 
 def _known_shares(name: str, prior: str, config: RunConfig, task: Task) -> NDArray[np.float64]:
     """The shares that need no estimate."""
-    classes = len(task.classes)
     if is_shares(prior):
-        given = json.loads(prior)
-        if isinstance(given, list):
-            if len(given) != classes:
-                raise InputError(
-                    f"{name} has {len(given)} shares; expected {classes}, one for each class"
-                )
-            return np.array(given)
-        shares = np.zeros(classes)
-        shares[match_classes(list(given), task.classes, name)] = list(given.values())
-        return shares
+        return given_shares(name, prior, task.classes)
     if prior == "source" and config.from_run:
         raise InputError(f"{name} is 'source', but there are no source data; use estimate")
     domain = task.source if prior == "source" else task.target
@@ -311,4 +301,30 @@ def _known_shares(name: str, prior: str, config: RunConfig, task: Task) -> NDArr
             f"{name} is {prior_title(prior)!r}, but {domain.name} has no labels; use estimate"
         )
     known = domain.labels[domain.labels >= 0]
-    return np.bincount(known, minlength=classes) / len(known)
+    return np.bincount(known, minlength=len(task.classes)) / len(known)
+
+
+def given_shares(name: str, prior: str, classes: Sequence[str]) -> NDArray[np.float64]:
+    """The share of each class, of shares that somebody gave.
+
+    Args:
+        name: what error messages call them.
+        prior: in the spelling of `shares_text`.
+        classes: the names of the classes.
+
+    Raises:
+        InputError: there are more or fewer, or they name a class that is not there.
+
+    >>> given_shares("prior", '{"pen": 1.0}', ["mug", "pen"])
+    array([0., 1.])
+    """
+    given = json.loads(prior)
+    if isinstance(given, list):
+        if len(given) != len(classes):
+            raise InputError(
+                f"{name} has {len(given)} shares; expected {len(classes)}, one for each class"
+            )
+        return np.array(given)
+    shares = np.zeros(len(classes))
+    shares[match_classes(list(given), classes, name)] = list(given.values())
+    return shares

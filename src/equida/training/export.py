@@ -38,7 +38,8 @@ def export_run(
     """Write the classifier as safetensors with model.json, and as ONNX.
 
     The ONNX file takes normalised images (or rows) and gives logits; model.json says how images are
-    prepared and what the classes are called.
+    prepared, what the classes are called, and by which temperature logits are divided before the
+    softmax, for the confidences that `equida predict` gives.
 
     Args:
         run: folder of a finished run.
@@ -76,6 +77,7 @@ def _description(predictor: Predictor) -> dict[str, object]:
         "backbone": origin.backbone if origin else predictor.config.backbone,
         "method": predictor.config.method,
         "output": "logits",
+        "temperature": predictor.temperature,
     }
 
 
