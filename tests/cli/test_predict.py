@@ -183,10 +183,8 @@ def test_export_is_the_same_function(
             expected = restore(run).module(x)
         assert torch.from_numpy(logits).allclose(expected, atol=1e-4)
     # With the temperature, also the same confidences.
-    said = restore(run).probs(x)
-    assert (
-        (torch.from_numpy(logits) / described["temperature"]).softmax(1).allclose(said, atol=1e-4)
-    )
+    scaled = torch.from_numpy(logits) / described["temperature"]
+    assert scaled.softmax(1).allclose(restore(run).probs(x), atol=1e-4)
 
 
 def test_export_of_rows_without_onnx(toy: Path, tmp_path: Path) -> None:

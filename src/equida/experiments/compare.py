@@ -17,7 +17,7 @@ from equida.experiments.execute import Workers
 from equida.experiments.grid import (
     Grid,
     check_given_shares,
-    check_rows,
+    check_selected,
     chosen_methods,
     chosen_seeds,
 )
@@ -96,7 +96,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         request = replace(request, backbone=backbone_name(request.backbone))
     methods = chosen_methods(request.methods)
     rows, seeds = variants(methods, prior_sweep(request.prior), None), chosen_seeds(request.seeds)
-    check_rows(rows, request.select, request.recipe_params)
+    check_selected(rows, request.select, request.recipe_params)
     if request.recipe:
         recipe(request.recipe, request.recipe_params)  # wrong names are found before data are read
     keep_others_tables(request.out)

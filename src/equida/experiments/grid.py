@@ -70,7 +70,7 @@ class Grid:
         return benchmark_spec(self.data_set, source.key, target.key, self.data, **self.choice)
 
 
-def check_rows(
+def check_selected(
     rows: Sequence[Variant], select: str, recipe_params: Mapping[str, Any] | None = None
 ) -> None:
     """Raise InputError where no row of a table has the step that is to be shown.

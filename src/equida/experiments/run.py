@@ -21,7 +21,7 @@ from equida.experiments.execute import GridResults, Workers, do_runs
 from equida.experiments.grid import (
     Grid,
     check_given_shares,
-    check_rows,
+    check_selected,
     chosen_methods,
     chosen_seeds,
     chosen_tasks,
@@ -191,7 +191,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
     tasks = chosen_tasks(request.tasks, chosen)
     name = chosen.registered_name
     rows = variants(chosen_methods(request.methods), requested_sweeps(request), name)
-    check_rows(rows, request.select, request.recipe_params)
+    check_selected(rows, request.select, request.recipe_params)
     seeds = chosen_seeds(request.seeds)
     if (count := len(rows) * len(tasks) * len(seeds)) > MOST_RUNS:
         raise InputError(
