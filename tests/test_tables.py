@@ -11,8 +11,10 @@ from tests.small_data import BACKBONE, blobs, write_pictures
 
 import equida
 from equida.cli import main
+from equida.data import array_domain, make_task
 from equida.errors import InputError
 from equida.runs.read import Run
+from equida.training.request import data_remarks
 
 SMALL: dict[str, Any] = {"iterations": 4, "batch_size": 8, "bottleneck": 6, "evaluate_every": 2}
 NAMES = list("abcdefgh")
@@ -258,3 +260,12 @@ def test_whole_floats_are_labels(frames: tuple[Any, Any, Any]) -> None:
         damaged[3] = wrong
         with pytest.raises(InputError, match=said):
             adapted(source, damaged, target)
+
+
+def test_arrays_of_three_axes_are_said_to_be_views(tmp_path: Path) -> None:
+    """Before, all but the first view was thrown away in prediction without a word."""
+    rows, labels = np.random.default_rng(0).normal(size=(40, 4, 3)), np.arange(40) % 2
+    source = array_domain(rows, labels, name="old")
+    (line,) = data_remarks(make_task(source, array_domain(rows + 0.1, name="new")), 36)
+    assert line.startswith("old has 4 views of 3 features for each sample")
+    assert "give 12 columns" in line

@@ -49,9 +49,9 @@ def test_shared_classes_are_used_and_the_rest_is_told() -> None:
     assert isinstance(task.source, ArrayDomain)
     assert task.source.row(0).tolist() == [2.0, 3.0]
     assert task.left_out == (
-        "2 classes, those that both domains have; left out: 2 of 5 samples of source A, of 1"
-        " classes that are not used ('ant'); 2 of 4 samples of target W, of 1 classes that are not"
-        " used ('dog'); source A has no sample of 1 of its 4 classes, such as 'eel'"
+        "2 classes, those that both domains have by their labels (--classes source keeps the"
+        " source's); left out: 2 of 5 samples of source A, those of 'ant'; 2 of 4 samples of target"
+        " W, those of 'dog'; 1 of 4 classes without a sample in source A, such as 'eel'"
     )
 
 

@@ -17,6 +17,7 @@ from equida.experiments import run as experiments
 from equida.experiments.compare import CompareRequest, best_rows, pick_notes, run_compare
 from equida.experiments.execute import Ended, Workers, do_run
 from equida.experiments.grid import PlannedRun
+from equida.experiments.run import BenchRequest, run_bench
 from equida.runs.read import load_run
 from equida.runs.table import Cell, Column, Row, Table, ranked
 from equida.runs.variant import Variant
@@ -73,7 +74,7 @@ def test_one_table_with_scores_beside_and_resumed(
         assert row.cells["bnm"].mean == pytest.approx(sum(last) / 2)
     (picked,) = best_rows(table, "bnm")
     assert f"{picked.title} (" in table.notes[-2]
-    assert "With the target's labels (which choose nothing here)" in table.notes[-1]
+    assert "With the target's labels (which choose no step and no method here)" in table.notes[-1]
     assert "With the target's labels" in (tmp_path / "out" / "table.md").read_text()
     here.clear()
     again = run_compare(request(blobs, tmp_path / "out", methods="source_only,nsm,bnm"), Remarks())
@@ -104,7 +105,7 @@ def test_ties_are_named_and_the_best_is_not_behind_itself() -> None:
     assert two.endswith("Source only and NSM are best.")
     one, two = pick_notes(scored(source_only=(80, 0.5, 0.2), nsm=(80, 0.5, 0.2)), labelled=True)
     assert one.startswith(
-        "Without a target label, no score picks one method. Source only and NSM have the same bnm"
+        "Without a target label, no score picks one method. Source only and NSM have the same snd"
     )
     one, two = pick_notes(
         scored(source_only=(70, 0.6, 0.1), nsm=(80, 0.5, 0.1), bnm=(75, 0.5, 0.2)), labelled=True
@@ -117,7 +118,7 @@ def test_ties_are_named_and_the_best_is_not_behind_itself() -> None:
     assert "They agree" in one
     assert two.endswith("the best is NSM.")
     alone = pick_notes(scored(nsm=(80, 0.5, 0.2)), labelled=True)
-    assert alone[1] == "With the target's labels (which choose nothing here), the best is NSM."
+    assert alone[1].endswith("(which choose no step and no method here), the best is NSM.")
 
 
 def test_labels_that_choose_are_not_said_to_choose_nothing() -> None:
@@ -274,3 +275,21 @@ def test_shares_that_do_not_fit_the_classes_are_refused_before_a_run(
     with pytest.raises(InputError, match=r"2 shares; expected 3|other"):
         run_compare(request(blobs, tmp_path / "out", prior=prior), Remarks())
     assert here == []
+
+
+def test_a_table_of_targets_without_labels_has_scores(
+    blobs: Path, tmp_path: Path, here: list[str]
+) -> None:
+    """Before: "Accuracy (%)" above dashes."""
+    said: list[str] = []
+    with np.load(blobs) as stored:
+        np.savez(tmp_path / "two.npz", a_x=stored["a_x"], a_y=stored["a_y"], b_x=stored["b_x"])
+    asked = BenchRequest(
+        str(tmp_path / "two.npz"), tmp_path / "runs", methods="source_only,nsm", seeds=1,
+        recipe_params=TINY,
+    )  # fmt: skip
+    table = run_bench(asked, Remarks(said.append))
+    assert any("a2b has no labels: the table has no accuracies" in line for line in said)
+    assert "knn_balance" in [column.key for column in table.columns]
+    # Nor is there a column that no run has computed.
+    assert all(row.cells[each.key].mean is not None for row in table.rows for each in table.columns)

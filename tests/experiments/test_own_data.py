@@ -98,7 +98,7 @@ def test_what_differing_classes_leave_out_is_said(
     grid = make_grid(asked, Remarks(said.append))
     assert len(said) == 1
     assert said[0].startswith(
-        "amazon2webcam: 30 classes, those that both domains have; left out: 4"
+        "amazon2webcam: 30 classes, those that both domains have by their labels"
     )
     assert [run.config.task and run.config.task.classes for run in plan(grid, tmp_path)] == [
         "shared",

@@ -385,3 +385,10 @@ def test_features_of_a_random_network_are_not_asked() -> None:
     task = make_task(array_domain(images, labels, name="a"), array_domain(images, name="b"))
     config = RunConfig("nsm", Recipe(**recipe), backbone="lenet")
     assert "estimated" not in train(config, task, look_at_target=True).result["shares"]
+
+
+def test_a_trusted_estimate_is_not_said_to_be_unknown() -> None:
+    """Where cluster labels were trusted, the first two estimates may disagree."""
+    shares = {"predicted": UNEVEN, "agreement": 0.0, "imbalance": 0.0}
+    assert target_remarks({"shares": shares | {"aim": EQUAL}})
+    assert target_remarks({"shares": shares | {"aim": UNEVEN}}) == []

@@ -124,11 +124,14 @@ def run(arguments: Arguments) -> int:
 
 def print_tuned(done: "Tuned") -> None:
     """Print a search, the chosen setting as flags, and what to do with the run."""
+    from equida.progress import say
     from equida.runs.commands import setting_flags
 
     print_search(done.search, done.run.task)
+    for remark in done.run.remarks:
+        say(remark)
     print_lines(
-        f"the same setting elsewhere: equida adapt {setting_flags(done.run.config)} ...",
+        f"the same hyper-parameters elsewhere: equida adapt {setting_flags(done.run.config)} ...",
         run_line(done.run),
         *([f"page: {shlex.quote(str(done.page))}"] if done.page.is_file() else []),
     )

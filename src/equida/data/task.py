@@ -208,18 +208,20 @@ def _left_out(
         named = ", ".join(map(repr, gone[:3])) + (", ..." if len(gone) > 3 else "")
         parts.append(
             f"{len(before) - len(after):,} of {len(before):,} samples of {before.named_as(role)},"
-            f" of {len(gone)} classes that are not used ({named})"
+            f" those of {named}"
         )
     every, present = given[0].classes, set(map(class_key, present_classes(given[0])))
     if rule == "shared" and given[1].labels is not None and len(present) < len(every):
         empty = next(name for name in every if class_key(name) not in present)
         parts.append(
-            f"{given[0].named_as('source')} has no sample of {len(every) - len(present)} of its"
-            f" {len(every)} classes, such as {empty!r}"
+            f"{len(every) - len(present)} of {len(every)} classes without a sample in"
+            f" {given[0].named_as('source')}, such as {empty!r}"
         )
     if not parts:
         return ""
-    which = "the source's" if rule == "source" else "those that both domains have"
+    which = "the source's"
+    if rule == "shared":
+        which = "those that both domains have by their labels (--classes source keeps the source's)"
     return f"{len(classes)} classes, {which}; left out: {'; '.join(parts)}"
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from equida.data import ArrayDomain, Domain
 from equida.data.task import ClassRule
 from equida.errors import InputError
-from equida.evaluation.validators import VALIDATORS
 from equida.experiments.execute import Workers
 from equida.experiments.grid import (
     Grid,
@@ -136,9 +135,10 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         data_sha256=opened.sha256,
         pair=spec,
         images=images,
+        labelled=labelled,
     )
     return run_grid(
-        grid, folder, workers, remarks, select=request.select, scores=True, labelled=labelled,
+        grid, folder, workers, remarks, select=request.select, scores=True,
         notes=partial(pick_notes, labelled=labelled),
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def pick_notes(table: Table, *, labelled: bool) -> list[str]:
     """Which method each label-free score would pick and, where it is labelled, what that costs."""
     picked: dict[str, list[str]] = {}
     tied: dict[str, list[str]] = {}
-    for name in VALIDATORS:
+    for name in (column.key for column in table.columns if column.score):
         best = [row.title for row in best_rows(table, name)]
         if best:
             (picked if len(best) == 1 else tied).setdefault(" and ".join(best), []).append(name)
@@ -187,7 +187,7 @@ def _label_note(table: Table, top: Sequence[Row], picked: Collection[str]) -> st
     ]
     given = [each.variant.overrides.values() for each in table.rows]
     chosen_by_labels = table.select == "oracle" or any("oracle" in values for values in given)
-    aside = "" if chosen_by_labels else " (which choose nothing here)"
+    aside = "" if chosen_by_labels else " (which choose no step and no method here)"
     titles = " and ".join(row.title for row in top)
     best_is = f"the best is {titles}" if len(top) == 1 else f"{titles} are best"
     behind = "behind it" if len(top) == 1 else "behind them"

@@ -55,6 +55,8 @@ class Grid:
     """The data of the only task, where they are two paths."""
     images: DataSpec | None = None
     """The images that the features of `pair` were computed from."""
+    labelled: bool = True
+    """Whether any target has labels to be judged by."""
 
     @property
     def data_set(self) -> Benchmark | None:

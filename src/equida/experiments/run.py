@@ -106,7 +106,7 @@ def run_bench(request: BenchRequest, remarks: Remarks, reference: Reference | No
         grid = make_grid(request, remarks)
     return run_grid(
         grid, folder, workers, remarks, select=request.select, measures=request.measures,
-        reference=reference,
+        scores=not grid.labelled, reference=reference,
     )  # fmt: skip
 
 
@@ -127,7 +127,6 @@ def run_grid(
     select: str = "last",
     measures: bool = False,
     scores: bool = False,
-    labelled: bool = True,
     reference: Reference | None = None,
     notes: Callable[[Table], Sequence[str]] = lambda table: (),
 ) -> Table:
@@ -140,7 +139,6 @@ def run_grid(
         select: which evaluation of a run counts.
         measures: whether the table has columns for equity and discriminability.
         scores: whether it has columns for the label-free scores.
-        labelled: whether it has accuracies.
         reference: published numbers to stand beside ours.
         notes: what else is to be said below the finished table.
     """
@@ -166,7 +164,7 @@ def run_grid(
             reference=None if protocol else reference,
             data_title="" if grid.data_set else grid.tasks[0],
             scores=scores,
-            labelled=labelled,
+            labelled=grid.labelled,
         )
 
     todo = results.unfinished
@@ -223,6 +221,7 @@ def make_grid(request: BenchRequest, remarks: Remarks) -> Grid:
         found.origin,
         found.digest,
         choice,
+        labelled=found.labelled,
     )
 
 
@@ -276,6 +275,7 @@ class _Network:
     backbone: str
     origin: FeatureOrigin | None
     digest: str
+    labelled: bool = True
 
 
 def _network(
@@ -288,7 +288,7 @@ def _network(
 ) -> _Network:
     if request.weights and not Path(request.weights).is_file():
         raise InputError(f"--weights {request.weights} does not exist; expected a file")
-    opened = _open_tasks(request, chosen, tasks, variants, choice, remarks)
+    opened, labelled = _open_tasks(request, chosen, tasks, variants, choice, remarks)
     task, data = opened.task, opened.spec.data
     backbone = request.backbone or default_backbone(task, chosen, request.features)
     rows = isinstance(task.target, ArrayDomain)
@@ -298,13 +298,13 @@ def _network(
     on_features = request.features and not rows
     check_effect(asked, task, origin, on_features=on_features, say=remarks.say)
     if rows:
-        return _Network(data, backbone, origin, opened.digest)
+        return _Network(data, backbone, origin, opened.digest, labelled)
     if request.features:
         file = _write_features(request, chosen, backbone, opened.places, remarks)
         digest = data_sha256(dataclasses.replace(opened.spec, data=file))
-        return _Network(file, "none", feature_origin(file), digest)
+        return _Network(file, "none", feature_origin(file), digest, labelled)
     _advise(request, task, backbone, remarks)
-    return _Network(data, backbone, None, opened.digest)
+    return _Network(data, backbone, None, opened.digest, labelled)
 
 
 def _open_tasks(
@@ -314,9 +314,10 @@ def _open_tasks(
     variants: Sequence[Variant],
     choice: Mapping[str, Any],
     remarks: Remarks,
-) -> OpenedTask:
-    """The first task. All tasks of a user's data set are opened, and left-out samples are reported.
+) -> tuple[OpenedTask, bool]:
+    """The first task, and whether any target has labels.
 
+    All tasks of a user's data set are opened, and left-out samples are reported.
     The domains of a registered data set have one class list, so there one task stands for all.
     """
     places, opened = DataPlaces(), []
@@ -328,8 +329,13 @@ def _open_tasks(
         if opened[-1].task.left_out:
             remarks.say(f"{task}: {opened[-1].task.left_out}")
     labelled = any(each.task.judged.labels is not None for each in opened)
+    if not labelled:
+        remarks.say(
+            f"the target of {', '.join(tasks)} has no labels: the table has no accuracies but"
+            " label-free scores"
+        )
     check_labelled(request.select, labelled, f"the target of {', '.join(tasks)}")
-    return opened[0]
+    return opened[0], labelled
 
 
 def _write_features(

@@ -226,7 +226,8 @@ def make_table(
         data_title: what the data are called; the benchmark's title by default.
         reference: published numbers to stand below ours.
         rank_within_methods: mark the best among the variants of each method by themselves.
-        scores: whether the label-free scores of the validators follow.
+        scores: whether the label-free scores of the validators follow; costly ones where a run
+            has them.
         labelled: False leaves out the accuracies, where the target has no labels.
     """
     check_selection(select)
@@ -237,6 +238,10 @@ def make_table(
         Column(name, name.replace("_", " "), False, figure=name, score=True)
         for name in VALIDATORS
         if scores
+        and (
+            not VALIDATORS[name].costly
+            or any(entry.figure(name, select) is not None for entry in entries)
+        )
     ]
     by_variant: dict[Any, list[Entry]] = defaultdict(list)
     for entry in entries:

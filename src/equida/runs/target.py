@@ -38,6 +38,9 @@ def share_remarks(result: Mapping[str, Any], advice: str = "--prior estimate") -
         if not aims_at_equal_sizes(result):
             return [looks]
         return [f"{looks}: equal class sizes may hurt; try {advice}"]
+    aim = shares.get("aim")
+    if aim is not None and distance_from_equal(aim) > NEARLY_EQUAL:
+        return []  # it was told other shares, or a third estimate was trusted
     if not shares["agreement"] and _most_skewed(result) > SKEWED:
         return [
             "cannot tell whether the target is imbalanced: predicted classes differ in size, but"

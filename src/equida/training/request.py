@@ -280,7 +280,12 @@ def domains_sha256(*domains: Domain | None) -> str:
 
 def data_remarks(task: Task, batch_size: int) -> list[str]:
     """What to know of the data before training, a line each."""
-    lines = (_same_samples(task), _small_domains(task, batch_size), _uneven_columns(task))
+    lines = (
+        _same_samples(task),
+        _small_domains(task, batch_size),
+        _uneven_columns(task),
+        _several_views(task),
+    )
     return [line for line in lines if line]
 
 
@@ -313,6 +318,20 @@ def _small_domains(task: Task, batch_size: int) -> str:
     if not small:
         return ""
     return f"{' and '.join(small)}, fewer than a batch of {batch_size}: its samples are repeated"
+
+
+def _several_views(task: Task) -> str:
+    """In one line, that arrays of three axes are views of samples; "" where there are none."""
+    for domain in (task.source, task.target):
+        shape = domain.values.shape if isinstance(domain, ArrayDomain) else ()
+        if len(shape) == 3:
+            return (
+                f"{domain.name} has {shape[1]} views of {shape[2]} features for each sample, of"
+                " which training draws one and prediction takes the first (an array of three axes"
+                " is read as samples, views, features; where all of it is one sample, give"
+                f" {shape[1] * shape[2]} columns)"
+            )
+    return ""
 
 
 def _uneven_columns(task: Task) -> str:
