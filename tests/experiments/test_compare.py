@@ -105,7 +105,7 @@ def test_ties_are_named_and_the_best_is_not_behind_itself() -> None:
     assert two.endswith("Source only and NSM are best.")
     one, two = pick_notes(scored(source_only=(80, 0.5, 0.2), nsm=(80, 0.5, 0.2)), labelled=True)
     assert one.startswith(
-        "Without a target label, no score picks one method. Source only and NSM have the same snd"
+        "Without a target label, no score picks one method. Source only and NSM have the same bnm"
     )
     one, two = pick_notes(
         scored(source_only=(70, 0.6, 0.1), nsm=(80, 0.5, 0.1), bnm=(75, 0.5, 0.2)), labelled=True

@@ -12,6 +12,7 @@ import numpy as np
 from equida.data import ArrayDomain, Domain
 from equida.data.task import ClassRule
 from equida.errors import InputError
+from equida.evaluation.validators import VALIDATORS
 from equida.experiments.execute import Workers
 from equida.experiments.grid import (
     Grid,
@@ -147,7 +148,8 @@ def pick_notes(table: Table, *, labelled: bool) -> list[str]:
     """Which method each label-free score would pick and, where it is labelled, what that costs."""
     picked: dict[str, list[str]] = {}
     tied: dict[str, list[str]] = {}
-    for name in (column.key for column in table.columns if column.score):
+    shown = {column.key for column in table.columns}
+    for name in filter(shown.__contains__, VALIDATORS):
         best = [row.title for row in best_rows(table, name)]
         if best:
             (picked if len(best) == 1 else tied).setdefault(" and ".join(best), []).append(name)
