@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; None: those of this process, which then also ends by Ctrl-C and
             SIGTERM with one line and the exit code 130 or 143.
     """
+    _open_closed_streams()
     # Not list(...): the verb `list` is an attribute of this package once it is imported.
     arguments = [*(sys.argv[1:] if argv is None else argv)]
     resume = "; the same command continues from here" if set(arguments[:1]) & RESUMABLE else ""
@@ -85,6 +86,29 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"equida: {advice}", file=sys.stderr)
         return 2
+
+
+def _open_closed_streams() -> None:
+    """Discard what goes to a standard stream that the caller has closed, as `>&-` does.
+
+    Python then has None in its place, to which nothing can be printed (and `print` takes standard
+    output for it), and the next file that is opened would get the stream's number, to which other
+    code writes.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        place = os.open(os.devnull, os.O_RDWR)
+        try:
+            os.fstat(number)  # a library may have opened something there: not ours to write to
+        except OSError:
+            os.dup2(place, number)
+            os.close(place)
+            place = number
+        os.set_inheritable(place, True)  # for the processes that are started from here
+        mode = "r" if name == "stdin" else "w"
+        stream = open(place, mode, encoding="utf-8", closefd=False)  # noqa: SIM115  # it stays open
+        setattr(sys, name, stream)
 
 
 def _out_of_memory(error: Exception) -> str:
