@@ -1,10 +1,10 @@
-"""The one exception for things a user can put right, and text that is safe to print."""
+"""The one exception for things a user can put right, and how its text is put together."""
 
 import difflib
 import importlib
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 # Control characters, which a terminal obeys; marks that change the direction or the line of text;
@@ -41,6 +41,24 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word.lower(), names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     return f"{hint} Known: {', '.join(names) or 'none'}"
+
+
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """A number with what it counts, in the singular or the plural.
+
+    >>> counted(1, "image"), counted(2000, "image"), counted(0, "class", "classes")
+    ('1 image', '2,000 images', '0 classes')
+    """
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Names as a sentence has them.
+
+    >>> enumerated(["flat", "new", "old"]), enumerated(["flat"])
+    ('flat, new and old', 'flat')
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 class InputError(ValueError):

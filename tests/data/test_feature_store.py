@@ -1,8 +1,10 @@
 """The features that commands share: by network, preprocessing and image content."""
 
+import errno
 import multiprocessing
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from PIL import Image
 from tests.meters import Silent
 from torch import Tensor
 
+from equida.cli import main
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache import (
     Extraction,
@@ -117,6 +120,30 @@ def test_a_damaged_or_unwritable_store_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "blocked").write_text("a file, not a folder")
     done, _ = extracted(tmp_path / "c.safetensors", domain, FeatureStore(tmp_path / "blocked"))
     assert done.computed == 3
+
+
+def test_what_cannot_be_removed_is_an_error_that_names_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: "0.0 MB removed", and the exit code of success."""
+    monkeypatch.setenv("EQUIDA_CACHE", str(tmp_path))
+    store = FeatureStore.default()
+    extracted(tmp_path / "a.safetensors", photos(tmp_path / "a", 3), store)
+    extracted(tmp_path / "b.safetensors", photos(tmp_path / "b", 3, 3), store)
+    assert ": 0.0 MB in 2 files, of" in store.summary()
+
+    def forbidden(path: Path) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    for attribute, seen in (("unlink", "2 files of it cannot be"), ("iterdir", "it cannot all be")):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, attribute, forbidden)
+            assert main(["cache", "--clear"]) == 2
+        said = capsys.readouterr()
+        assert said.err.startswith(f"equida: {store.folder}: {seen} removed (Permission denied: ")
+        assert (said.out, said.err.count("\n")) == ("", 1)
+    assert store.size()[1] == 2
+    assert main(["cache", "--clear"]) == 0
 
 
 def _fill(folder: str, number: int) -> None:

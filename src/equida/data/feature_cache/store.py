@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equida.data.feature_cache.file import FeatureSettings
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.files import locked, open_atomic
 
 FORMAT = 1
@@ -110,17 +110,33 @@ class FeatureStore:
     def summary(self) -> str:
         """Where it is and how full, in words."""
         used, files = self.size()
-        return (
-            f"{self.folder}: {used / 1e6:,.1f} MB in {files} files, of {self.limit / 1e6:,.0f} MB"
-        )
+        held = f"{used / 1e6:,.1f} MB in {counted(files, 'file')}"
+        return f"{self.folder}: {held}, of {self.limit / 1e6:,.0f} MB"
 
     def clear(self) -> int:
-        """Remove everything, and return how many bytes it took."""
-        freed = 0
-        for file, status in self._listed():
-            with contextlib.suppress(OSError):
+        """Remove everything, and return how many bytes it took.
+
+        Raises:
+            InputError: something is left; what can be removed is removed nevertheless.
+        """
+        freed = left = 0
+        refused: list[OSError] = []
+        for file, status in self._listed(refused):
+            try:
                 file.unlink()
                 freed += status.st_size
+            except FileNotFoundError:  # removed by another
+                pass
+            except OSError as error:
+                refused.append(error)
+                left += 1
+        if refused:
+            seen = f"{counted(left, 'file')} of it cannot" if left else "it cannot all"
+            raise InputError(
+                f"{self.folder}: {seen} be removed ({refused[0].strerror}:"
+                f" {refused[0].filename}); {freed / 1e6:,.1f} MB are removed; get permission to"
+                " write there, or choose another folder by EQUIDA_CACHE"
+            )
         return freed
 
     def _shrink(self) -> None:
@@ -131,11 +147,14 @@ class FeatureStore:
             if total > self.limit:
                 file.unlink(missing_ok=True)
 
-    def _listed(self) -> list[tuple[Path, os.stat_result]]:
+    def _listed(self, refused: list[OSError] | None = None) -> list[tuple[Path, os.stat_result]]:
+        """The files of the store; folders that cannot be looked into are added to `refused`."""
         found = []
-        for file in self.folder.glob("*/*.rows"):
+        folders = _inside(self.folder, refused)
+        for file in (file for folder in folders for file in _inside(folder, refused)):
             with contextlib.suppress(OSError):
-                found.append((file, file.stat()))
+                if file.suffix == ".rows":
+                    found.append((file, file.stat()))
         return found
 
     def _folder(self, settings: FeatureSettings, batch_size: int) -> Path:
@@ -157,6 +176,17 @@ class FeatureStore:
             for number, digest in enumerate(digests)
             if digest in wanted
         }
+
+
+def _inside(folder: Path, refused: list[OSError] | None) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        if refused is not None:
+            refused.append(error)
+        return []
 
 
 def _engine(file: Path) -> str:
