@@ -253,6 +253,8 @@ GOOD: dict[str, Any] = {
         ("calibration", 7, "calibration is 7; expected a table"),
         ("calibration", {"temperature": 1.0}, "calibration has no 'expected_accuracy'"),
         ("calibration", GOOD["calibration"] | {"temperature": "hot"}, "temperature is 'hot'"),
+        ("uncalibrated", {"reason": "few held out"}, "uncalibrated has no 'seen'"),
+        ("uncalibrated", {"reason": "a", "seen": "b", "needed": 1}, "seen is 'b'"),
         ("harm", GOOD["harm"] | {"adapted": {}}, "harm.adapted.equity"),
         ("harm", {"levelled": True}, "harm has no 'collapsed'"),
         ("shares", {"aim": None}, "shares has no 'predicted'"),

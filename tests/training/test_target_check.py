@@ -95,6 +95,43 @@ def test_a_real_hold_out_needs_no_second_run(tmp_path: Path) -> None:
     assert found["held_out"] == 54
 
 
+@pytest.mark.parametrize(
+    ("samples", "changes", "said"),
+    [
+        (30, {}, "6 held-out source samples, at least 20 are needed"),
+        (30, {"holdout": 0.01}, "6 held-out source samples, at least 20 are needed"),
+        (180, {"batch_size": 150}, "144 samples would be left, fewer than a batch of 150"),
+    ],
+)
+def test_a_run_without_calibrated_confidences_says_so(
+    samples: int, changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """Before: nothing was said where the source was too small."""
+    run = equida.adapt(
+        blobs(np.full(6, samples // 6), 0.0, 1), blobs(COUNTS, 0.3, 2)[0], out=tmp_path,
+        recipe_params={"iterations": 2, "batch_size": 12, **changes}, progress=False,
+    )  # fmt: skip
+    assert run.result is not None
+    assert run.result["calibration"] is None
+    (remark,) = (line for line in run.remarks if "calibrated" in line)
+    assert remark.startswith("confidences are not calibrated: ")
+    assert remark.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("no source", ": there are no source samples to hold out"),
+        ("none held out", ": no source samples were held out; --holdout 0.2 holds a fifth of them"),
+        ("what a later version says", ""),
+    ],
+)
+def test_why_confidences_are_not_calibrated(reason: str, said: str) -> None:
+    record = {"reason": reason, "seen": 0, "needed": 0}
+    (remark,) = target_remarks({"calibration": None, "uncalibrated": record})
+    assert remark.startswith(f"confidences are not calibrated{said}")
+
+
 def test_the_second_run_is_that_of_a_hold_out_without_its_evaluations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +273,7 @@ def test_without_source_data_the_start_is_compared_with(soft: Run, tmp_path: Pat
     assert done.result is not None
     assert "try --prior estimate" in done.remarks[0]
     assert "(the run it started from)" in done.remarks[1]
+    assert done.remarks[-1].endswith("not calibrated: there are no source samples to hold out")
     start = soft.predictions.probs.argmax(1)
     moved = (start != done.predictions.probs.argmax(1)).float().mean()
     assert done.result["harm"]["moved"] == pytest.approx(float(moved), abs=1e-6)
@@ -293,6 +331,7 @@ def test_estimated_shares_are_the_mean_of_both_estimates_on_images_too() -> None
 
 def test_results_of_earlier_versions_say_nothing() -> None:
     assert target_remarks({}) == []
+    assert target_remarks({"calibration": None}) == []
 
 
 def test_bench_looks_at_targets_but_does_not_train_again(toy_office: Path, tmp_path: Path) -> None:

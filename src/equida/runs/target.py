@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from equida.errors import counted
 from equida.evaluation.harm import IMBALANCED, SOURCE_ONLY, START
 
 SKEWED = 0.2
@@ -157,13 +158,27 @@ def _harm_remarks(result: Mapping[str, Any]) -> list[str]:
 
 
 def _expectation(result: Mapping[str, Any]) -> list[str]:
-    found = result.get("calibration")
-    if not found:
+    found, missing = result.get("calibration"), result.get("uncalibrated")
+    if missing:
+        why = _why_uncalibrated(missing["reason"], missing["seen"], missing["needed"])
+        return [f"confidences are not calibrated{why and ': '}{why}"]
+    if not found:  # nobody asked for it, or a record of an earlier version
         return []
     return [
         f"confidences, calibrated on the source (temperature {found['temperature']:.2f}), promise"
         f" {100 * found['expected_accuracy']:.0f} % right; under a shift that is optimistic"
     ]
+
+
+def _why_uncalibrated(reason: str, seen: int, needed: int) -> str:
+    held_out = counted(seen, "held-out source sample")
+    left = f"{counted(seen, 'sample')} would be left"
+    return {
+        "no source": "there are no source samples to hold out",
+        "none held out": "no source samples were held out; --holdout 0.2 holds a fifth of them out",
+        "few held out": f"{held_out}, at least {needed:,} are needed",
+        "few left": f"with source samples held out, {left}, fewer than a batch of {needed:,}",
+    }.get(reason, "")
 
 
 def _short(value: float) -> str:

@@ -37,6 +37,7 @@ from equida.training.processes import (
 from equida.training.recorder import Announced, Observer, Recorder, Stepped, Trained
 from equida.training.target_check import (
     FEWEST_HELD_OUT,
+    Uncalibrated,
     calibrate,
     describe_target,
     source_view,
@@ -136,21 +137,27 @@ def train(
         if calibrate_confidences:
             held_out = recorder.predict_held_out()
             refit = partial(_held_out_again, task, fabric)
-            found["calibration"] = calibrate(built.config, predictions, held_out, refit)
+            found |= calibrate(built.config, predictions, held_out, refit)
         return found
 
     return recorder.finish(describe)
 
 
-def _held_out_again(task: Task, fabric: AnyFabric, config: RunConfig) -> DomainPredictions | None:
-    """The predictions for held-out source samples of a run that keeps some apart; None where such a
-    run would take long, or where the source is too small for it."""
-    if config.backbone != "none" or config.from_run or fabric.world_size > 1:
-        return None
+def _held_out_again(
+    task: Task, fabric: AnyFabric, config: RunConfig
+) -> DomainPredictions | Uncalibrated:
+    """The predictions for held-out source samples of a run that keeps some apart; the reason where
+    such a run would take long, or where the source is too small for it."""
+    if config.from_run:
+        return Uncalibrated("no source")
+    if config.backbone != "none" or fabric.world_size > 1:
+        return Uncalibrated("none held out")
     kept, held_out = split(task.source, config)
     recipe = config.recipe
-    if len(held_out) < FEWEST_HELD_OUT or len(kept) < recipe.batch_size:
-        return None
+    if len(held_out) < FEWEST_HELD_OUT:
+        return Uncalibrated("few held out", len(held_out), FEWEST_HELD_OUT)
+    if len(kept) < recipe.batch_size:
+        return Uncalibrated("few left", len(kept), recipe.batch_size)
     if recipe.keep == "last":  # what is evaluated on the way chooses nothing
         recipe = dataclasses.replace(recipe, evaluate_every=recipe.iterations)
         config = dataclasses.replace(config, recipe=recipe)

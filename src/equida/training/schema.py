@@ -75,6 +75,15 @@ class CalibrationRecord:
 
 
 @dataclass(frozen=True)
+class UncalibratedRecord:
+    """Why confidences are not calibrated; records of earlier versions do not say."""
+
+    reason: str
+    seen: int
+    needed: int
+
+
+@dataclass(frozen=True)
 class ResultRecord:
     """What readers of result.json count on; other fields may stand beside these."""
 
@@ -91,13 +100,17 @@ class ResultRecord:
     shares: SharesRecord | None = None
     harm: HarmRecord | None = None
     calibration: CalibrationRecord | None = None
+    uncalibrated: UncalibratedRecord | None = None
 
 
 def check_result(values: Mapping[str, Any]) -> None:
     """Raise InputError unless the content of a result.json has what readers count on."""
     _check_complete(values, ResultRecord, "result.json")
     conform(values, ResultRecord, "result.json")
-    for name, part in (("harm", HarmRecord), ("calibration", CalibrationRecord)):
+    parts = {
+        "harm": HarmRecord, "calibration": CalibrationRecord, "uncalibrated": UncalibratedRecord,
+    }  # fmt: skip
+    for name, part in parts.items():
         if values.get(name) is not None:
             _check_complete(values[name], part, f"result.json: {name}")
     _check_target(values)

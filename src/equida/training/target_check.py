@@ -6,7 +6,7 @@ Target labels are used nowhere here.
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -145,37 +145,54 @@ def describe_target(
     return {"shares": shares, "harm": dataclasses.asdict(harm)}
 
 
+@dataclass(frozen=True)
+class Uncalibrated:
+    """Why confidences are not calibrated; `runs.target` has it in words."""
+
+    reason: Literal["no source", "none held out", "few held out", "few left"]
+    seen: int = 0
+    """How many samples are held out, or left to train on."""
+    needed: int = 0
+    """How many of them it takes."""
+
+
 def calibrate(
     config: RunConfig,
     target: DomainPredictions,
     held_out: DomainPredictions | None,
-    refit: Callable[[RunConfig], DomainPredictions | None],
-) -> dict[str, Any] | None:
-    """What result.json says of confidences; None where no source samples can be held out.
+    refit: Callable[[RunConfig], DomainPredictions | Uncalibrated],
+) -> dict[str, Any]:
+    """What result.json says of confidences: how they are calibrated, or why they are not.
 
     Args:
         config: the run.
         target: its predictions for the target.
         held_out: its predictions for source samples that it was not trained on; None where it was
             trained on all of them.
-        refit: does the run again with samples held out, and returns the predictions for them; None
-            where that costs too much.
+        refit: does the run again with samples held out, and returns the predictions for them, or
+            why it does not.
     """
-    again = held_out is None
-    if held_out is None:
+    found: DomainPredictions | Uncalibrated
+    if held_out is not None:
+        found = held_out
+    else:
         recipe = dataclasses.replace(config.recipe, holdout=HELD_OUT)
-        held_out = refit(dataclasses.replace(config, recipe=recipe))
-    if held_out is None or held_out.labels is None or len(held_out.labels) < FEWEST_HELD_OUT:
-        return None
-    temperature = fit_temperature(held_out.log_probs, held_out.labels)
+        found = refit(dataclasses.replace(config, recipe=recipe))
+    if isinstance(found, DomainPredictions) and len(found.log_probs) < FEWEST_HELD_OUT:
+        found = Uncalibrated("few held out", len(found.log_probs), FEWEST_HELD_OUT)
+    if isinstance(found, Uncalibrated):
+        return {"calibration": None, "uncalibrated": dataclasses.asdict(found)}
+    assert found.labels is not None, "samples of the source have labels"
+    temperature = fit_temperature(found.log_probs, found.labels)
     scaled = with_temperature(target.log_probs, temperature)
-    return {
+    calibration = {
         "temperature": round(temperature, 4),
-        "held_out": len(held_out.log_probs),
-        "trained_again": again,
+        "held_out": len(found.log_probs),
+        "trained_again": held_out is None,
         "confidence": round(expected_accuracy(target.log_probs), 4),
         "expected_accuracy": round(expected_accuracy(scaled), 4),
     }
+    return {"calibration": calibration}
 
 
 def _rounded(shares: list[float]) -> list[float]:
