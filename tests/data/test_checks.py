@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from equida.data import (
+    ArrayDomain,
     array_domain,
     check_readable,
     drop_unreadable,
@@ -101,3 +102,15 @@ def test_values_that_do_not_fit_into_float32_are_told_from_infinite_ones(
         values[2].reshape(-1)[-2] = value
         with pytest.raises(InputError, match=f"desk: row 2 has a value in {said}"):
             check_finite(array_domain(values, name="desk"))
+
+
+def test_a_column_goes_by_its_name_and_the_advice_is_for_python_too() -> None:
+    """Before: "column 1" of a data frame, and a flag of the command line alone."""
+    rows = ArrayDomain(np.array([[1.0, np.nan]]), name="desk", columns=("height", "width"))
+    with pytest.raises(InputError) as error:
+        check_finite(rows)
+    said = str(error.value)
+    assert "desk: row 0 has a value in column 'width' that is not finite" in said
+    assert said.endswith("leave it out with --skip-unreadable (in Python, skip_unreadable=True)")
+    with pytest.raises(InputError, match=r"there: row 0 .* compute it again, or remove it$"):
+        check_finite(rows, origin="there", skippable=False)

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from equida.data.checks import SKIP
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.images import UnreadableImage
 from equida.data.read_ahead import FilesBeingRead, read_ahead
@@ -286,7 +287,7 @@ class _Reader:
         try:
             x = self._x(draws)
         except UnreadableImage as error:
-            advice = "replace it, or leave it out with --skip-unreadable"
+            advice = f"replace it, or leave it out with {SKIP}"
             raise UnreadableImage(error.path, f"{error.reason}; {advice}") from None
         return Batch(x, self.labels[draws.samples], draws.samples)
 

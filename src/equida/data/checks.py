@@ -18,6 +18,8 @@ Advance = Callable[[int], None]
 
 _CHUNK = 256
 _ROWS_AT_ONCE = 8192
+SKIP = "--skip-unreadable (in Python, skip_unreadable=True)"
+"""How a user asks for what cannot be used to be left out."""
 MOST_VALUE = 1e18
 """Sums of squares of larger values are not finite in float32."""
 
@@ -69,7 +71,7 @@ def without_unreadable(domain: DomainT, bad: Unreadable, *, skip: bool) -> Domai
     """
     if bad and (not skip or len(bad) == len(domain)):
         kind = f"files under {domain.root}" if isinstance(domain, ImageDomain) else "rows"
-        which = f"{domain.name}: {len(bad)} of {len(domain)} {kind}"
+        which = f"{domain.name}: {len(bad):,} of {len(domain):,} {kind}"
         raise InputError(unreadable_message(which, bad, skipped=skip))
     return drop_unreadable(domain, bad) if bad else domain
 
@@ -83,16 +85,20 @@ def unreadable_message(which: str, bad: Iterable[tuple[str, str]], *, skipped: b
         skipped: whether they are left out already, and none is left.
     """
     listed = "".join(f"\n  {name}: {reason}" for name, reason in bad)
-    choice = "" if skipped else ", or leave them out with --skip-unreadable"
+    choice = "" if skipped else f", or leave them out with {SKIP}"
     return f"{which} cannot be read; replace or delete them{choice}:{listed}"
 
 
-def check_finite(domain: ArrayDomain, views: int | None = None) -> None:
+def check_finite(
+    domain: ArrayDomain, views: int | None = None, *, origin: str = "", skippable: bool = True
+) -> None:
     """Raise InputError where a value in the rows is not finite.
 
     Args:
         domain: the rows.
         views: how many views of each row are looked at; by default all.
+        origin: what the message calls the domain; by default its name.
+        skippable: whether such rows could be left out instead.
     """
     several = len(domain.values.shape) == 3
     step = max(1, _ROWS_AT_ONCE // domain.views)
@@ -103,9 +109,10 @@ def check_finite(domain: ArrayDomain, views: int | None = None) -> None:
         if not bool(usable.all()):
             row, place = (~usable).nonzero()[0].tolist()
             column = place % given.shape[-1] if several else place
+            called = repr(domain.columns[column]) if domain.columns else column
             raise InputError(
-                f"{domain.name}: {domain.identity(start + row)} has a value in column {column} that"
-                f" {_complaint(flat[row, place])}"
+                f"{origin or domain.name}: {domain.identity(start + row)} has a value in column"
+                f" {called} that {_complaint(flat[row, place], skippable)}"
             )
 
 
@@ -114,10 +121,11 @@ def _usable(values: Tensor) -> Tensor:
     return values.to(torch.float32).abs() <= MOST_VALUE
 
 
-def _complaint(value: Tensor) -> str:
+def _complaint(value: Tensor, skippable: bool) -> str:
     if bool(value.isfinite()):
         return f"is too large for float32, {float(value):.3g}; scale the features down"
-    return "is not finite; compute it again, remove it, or leave it out with --skip-unreadable"
+    choice = f"remove it, or leave it out with {SKIP}" if skippable else "or remove it"
+    return f"is not finite; compute it again, {choice}"
 
 
 def _checked(
