@@ -59,6 +59,11 @@ def test_rows_stand_side_by_side_in_the_units_of_the_first(tmp_path: Path) -> No
         ({"shop_y": np.array([0, 1, 1])}, "the labels of shop are not the same in"),
         ({"classes": np.array(["a", "c"])}, "the labels of shop are not the same in"),
         ({"desk_x": np.ones((2, 3, 5))}, "desk has values of shape .*without --views"),
+        (
+            {"desk_x": np.array([[1.0, 2.0], [np.nan, 1.0]])},
+            "2.npz: desk: row 1 has a value in column 0 that is not finite; compute it again, or"
+            " remove it$",
+        ),
         ({"shop_x": np.zeros((3, 5)), "desk_x": np.zeros((2, 5))}, "2.npz: all features are 0"),
     ],
 )
@@ -71,12 +76,37 @@ def test_files_of_other_images_are_refused(
     assert not (tmp_path / "both.npz").exists()
 
 
+def test_one_file_twice_is_refused(tmp_path: Path) -> None:
+    """Before: its features stood beside themselves, without a word."""
+    first = save(tmp_path / "1.npz", 4)
+    (tmp_path / "link.npz").symlink_to(first)
+    for second in (first, tmp_path / "link.npz"):
+        with pytest.raises(InputError, match=f"{second} is given twice; expected the features of"):
+            join_features([first, save(tmp_path / "2.npz", 5), second], tmp_path / "both.npz")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0)])
+def test_labels_and_paths_of_some_files_are_enough(order: tuple[int, ...], tmp_path: Path) -> None:
+    """Before: "the labels of shop are not the same"."""
+    bare: dict[str, Any] = {"classes": None, "shop_y": None, "shop_path": None}
+    files = [save(tmp_path / "0.npz", 4), *(save(tmp_path / f"{k}.npz", 4, **bare) for k in (1, 2))]
+    join_features([files[k] for k in order], tmp_path / "all.npz")
+    shop = feature_domain(tmp_path / "all.npz", domain="shop")
+    assert shop.labels is not None
+    assert shop.paths is not None
+    assert (shop.classes, shop.labels.tolist()) == (("a", "b"), [0, 0, 1])
+    assert list(shop.paths) == NAMES.tolist()
+    other = save(tmp_path / "3.npz", 4, shop_y=np.array([1, 0, 1]))
+    with pytest.raises(InputError, match=r"labels of shop are not the same in .*0.npz and .*3"):
+        join_features([files[1], files[0], other], tmp_path / "all.npz")
+
+
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = save(tmp_path / "1.npz", 4), save(tmp_path / "2.npz", 5)
     assert main(["join", str(first), str(second), "--out", str(tmp_path / "both.npz")]) == 0
     assert "both.npz: shop 3 x 9, desk 2 x 9" in capsys.readouterr().out
-    before = second.read_bytes()
-    assert main(["join", str(first), str(first), "--out", str(second)]) == 2
+    before, other = second.read_bytes(), save(tmp_path / "3.npz", 5)
+    assert main(["join", str(first), str(other), "--out", str(second)]) == 2
     assert "is not a file that this command may replace" in capsys.readouterr().err
     assert second.read_bytes() == before
     assert main(["join", str(first), "--out", str(tmp_path / "one.npz")]) == 2

@@ -2,15 +2,17 @@
 
 import zipfile
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from equida.data.checks import check_finite
 from equida.data.domain import ArrayDomain
 from equida.data.feature_file import feature_domain, feature_domains
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.files import open_atomic, refuse_to_replace
 
 MARK = "joined_from"
@@ -23,7 +25,8 @@ def join_features(files: Sequence[str | Path], out: str | Path) -> dict[str, tup
     first file's: no backbone outweighs another by its units.
 
     Args:
-        files: two or more, of the same images in the same order.
+        files: two or more, of the same images in the same order. Labels may stand in some of them
+            only.
         out: the .npz to write.
 
     Returns:
@@ -41,7 +44,12 @@ def join_features(files: Sequence[str | Path], out: str | Path) -> dict[str, tup
     """
     paths = [Path(file) for file in files]
     if len(paths) < 2:
-        raise InputError(f"{len(paths)} feature file is given; expected two or more to join")
+        raise InputError(
+            f"{len(paths) or 'no'} feature file is given; expected two or more to join"
+        )
+    for first, second in combinations(paths, 2):
+        if first.resolve() == second.resolve():
+            raise InputError(f"{second} is given twice; expected the features of several backbones")
     target = Path(out)
     if target.suffix != ".npz":
         raise InputError(f"--out is {target}; expected a name that ends in .npz")
@@ -54,32 +62,41 @@ def join_features(files: Sequence[str | Path], out: str | Path) -> dict[str, tup
                 f" {', '.join(names)}; expected the same in each file"
             )
     domains = {name: [feature_domain(path, domain=name) for path in paths] for name in names}
-    for same in domains.values():
-        for path, other in zip(paths[1:], same[1:], strict=True):
-            _check_same(same[0], paths[0], other, path)
+    for name, same in domains.items():
+        for (file, one), (later, other) in combinations(zip(paths, same, strict=True), 2):
+            _check_same(one, file, other, later)
+        for file, one in zip(paths, same, strict=True):
+            check_finite(one, origin=f"{file}: {name}", skippable=False)
+    labelled = {name: _labelled(same) for name, same in domains.items()}
     whole = {name: [_rows(one) for one in same] for name, same in domains.items()}
     sizes = [_size([parts[number] for parts in whole.values()]) for number in range(len(paths))]
     if not all(sizes):
         raise InputError(f"{paths[sizes.index(0.0)]}: all features are 0; there is nothing to join")
     arrays: dict[str, NDArray[Any]] = {MARK: np.array([path.name for path in paths])}
-    lists = {same[0].classes for same in domains.values() if same[0].classes}
+    lists = {domain.classes for domain in labelled.values() if domain.classes}
     if len(lists) == 1:
         arrays["classes"] = np.array(next(iter(lists)))
     for name, parts in whole.items():
         factors = [np.float32(sizes[0] / size) for size in sizes]
         scaled = [rows * factor for rows, factor in zip(parts, factors, strict=True)]
-        first = domains[name][0]
+        known = labelled[name]
         arrays[f"{name}_x"] = np.concatenate(scaled, 1)
-        if first.labels is not None:
+        if known.labels is not None:
             # Domains with classes of their own have labels that say which.
-            numbers = np.asarray(first.labels)
+            numbers = np.asarray(known.labels)
             own = len(lists) > 1
-            arrays[f"{name}_y"] = np.array(first.classes)[numbers] if own else numbers
-        if first.paths is not None:
-            arrays[f"{name}_path"] = np.array(list(first.paths))
-    with open_atomic(target) as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy has a flag among the arrays
+            arrays[f"{name}_y"] = np.array(known.classes)[numbers] if own else numbers
+        named = [one.paths for one in domains[name] if one.paths is not None]
+        if named:
+            arrays[f"{name}_path"] = np.array(list(named[0]))
+    with open_atomic(target) as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]  # numpy has a flag among the arrays
     return {name: (len(arrays[f"{name}_x"]), arrays[f"{name}_x"].shape[1]) for name in whole}
+
+
+def _labelled(same: Sequence[ArrayDomain]) -> ArrayDomain:
+    """The first of one domain's files that has labels; where none has, the first with classes."""
+    return max(same, key=lambda one: (one.labels is not None, bool(one.classes)))
 
 
 def _rows(domain: ArrayDomain) -> NDArray[np.float32]:
@@ -102,8 +119,8 @@ def _check_same(first: ArrayDomain, file: Path, other: ArrayDomain, path: Path) 
     """Refuse two domains that are not of the same images in the same order."""
     if len(first) != len(other):
         raise InputError(
-            f"{path} has {len(other)} rows of {other.name}, and {file} has {len(first)}; expected"
-            " features of the same images"
+            f"{path} has {counted(len(other), 'row')} of {other.name}, and {file} has"
+            f" {len(first):,}; expected features of the same images"
         )
     if first.paths is not None and other.paths is not None:
         for row, (one, two) in enumerate(zip(first.paths, other.paths, strict=True)):
@@ -121,7 +138,7 @@ def _check_same(first: ArrayDomain, file: Path, other: ArrayDomain, path: Path) 
 
 def _same_labels(first: ArrayDomain, other: ArrayDomain) -> bool:
     if first.labels is None or other.labels is None:
-        return first.labels is other.labels
+        return True
     same_classes = tuple(first.classes) == tuple(other.classes)
     return same_classes and np.array_equal(first.labels, other.labels)
 
