@@ -94,6 +94,27 @@ def test_what_cannot_be_read_is_reported_and_skipped(
     assert main(["predict", str(run), str(tmp_path / "cut.jpg")]) == 1
 
 
+def test_images_of_a_list(
+    run: Path, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: the list itself was said to be no image, or one with a damaged header."""
+    files = sorted((pictures / "drawings").rglob("*.jpg"), reverse=True)[:5]
+    gone = files[0].with_name("gone.jpg")
+    numbers = {name: number for number, name in enumerate(sorted({f.parent for f in files}))}
+    for labelled in (False, True):
+        lines = [f"{f} {numbers[f.parent]}" if labelled else f"{f}" for f in [*files, gone]]
+        (tmp_path / "some.txt").write_text("\n".join(lines))
+        capsys.readouterr()
+        assert main(["predict", str(run), str(tmp_path / "some.txt"), str(files[0])]) == 0
+        printed = capsys.readouterr()
+        assert [row["image"] for row in table(printed.out)] == [*map(str, [*files, files[0]])]
+        assert f"left out: {gone}: no such file" in printed.err
+        assert "6 images labelled, 1 unreadable" in printed.err
+    (tmp_path / "notes.txt").write_text("not a list of images\n")
+    assert main(["predict", str(run), str(tmp_path / "notes.txt")]) == 2
+    assert "notes.txt:1: read 'not a list of images'; expected the path" in capsys.readouterr().err
+
+
 def test_rows_appear_before_the_last_image_is_read(
     run: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,8 +34,8 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a finished run."""
     images: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="IMAGES")]
-    """Images and folders of images, which are searched through; or feature files like the one that
-    the run was trained on (FILE:DOMAIN picks one of several domains)."""
+    """Images, folders of images, which are searched through, and image lists (.txt); or feature
+    files like the one that the run was trained on (FILE:DOMAIN picks one of several domains)."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """File to write instead of standard output."""
     batch_size: int = 32

@@ -26,7 +26,8 @@ from equida.data import (
 )
 from equida.data.checks import check_finite, check_readable, drop_unreadable
 from equida.data.feature_file import SUFFIXES
-from equida.data.open import open_path, split_path
+from equida.data.lists import image_list
+from equida.data.open import LIST_SUFFIXES, open_path, split_path
 from equida.data.task import check_columns
 from equida.data.transforms import Transform, evaluation_transform
 from equida.data.walk import find_images
@@ -338,17 +339,25 @@ def _are_paths(given: Any) -> bool:
 
 
 def files_to_label(given: Sequence[Path]) -> Iterator[Path]:
-    """The files given, and the images in the folders given, in order of their names.
+    """The files given, and the images in the folders and image lists given: those of a folder in
+    the order of their names, those of a list in its own.
 
     Raises:
-        InputError: nothing is given, or something does not exist.
+        InputError: nothing is given, something does not exist, or a list cannot be read.
     """
     if not given:
         raise InputError("no images are given; list image files or folders after the run")
     missing = [path for path in given if not path.exists()]
     if missing:
         raise InputError(f"{missing[0]} does not exist; expected images or folders of images")
-    return find_images(given)
+    listed = {path: image_list(path) for path in given if _is_list(path)}
+    return chain.from_iterable(
+        paths_given(listed[path]) if path in listed else find_images([path]) for path in given
+    )
+
+
+def _is_list(path: Path) -> bool:
+    return path.suffix in LIST_SUFFIXES and path.is_file()
 
 
 def restore(
