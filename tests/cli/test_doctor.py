@@ -168,8 +168,25 @@ def test_plain_folders_lists_and_feature_files(
         code, said = _doctor(capsys, "--data", toy / "f.npz", *extra)
         assert code == 1
         assert "a: row 1: holds values that are not finite" in said
-        assert "Replace or delete the unreadable rows" in said
+        assert "Compute again or remove the 2 unusable rows, or train with --skip-un" in said
+        assert said.splitlines()[1].split() == ["domain", "where", "rows", "classes", "unusable"]
+        assert "\nUnusable\n" in said
+        assert "image" not in said
         assert "--deep" not in said
+
+
+def test_one_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "f.npz", X=np.array([[0.0, np.inf], [0.0, 1.0]]), y=np.array([0, 1]))
+    code, said = _doctor(capsys, "--data", tmp_path / "f.npz")
+    assert code == 1
+    assert "Compute again or remove the unusable row, or train with --skip-unreadable" in said
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "1.png").write_bytes(b"")
+    code, said = _doctor(capsys, "--data", tmp_path / "one")
+    assert code == 1
+    assert "(1 sample checked in" in said
+    assert "Replace or delete the unreadable file, or train with --skip-unreadable, which" in said
+    assert said.splitlines()[1].split() == ["domain", "where", "images", "classes", "unreadable"]
 
 
 def test_class_folders_without_images_are_noted(
@@ -219,7 +236,7 @@ def test_own_domains_are_reported_and_written_down(
     code, said = _doctor(capsys, toy, "--write-toml")
     assert code == 0
     assert "2 domains, 2 tasks, 3 classes, 2 of them in every labelled domain." in said
-    assert "sketch: has no samples of 1: cup" in said
+    assert "sketch: has no samples of 1 class: cup" in said
     assert f"Run it: equida bench {toy} --features --out RUNS" in said
     assert 'path = "photo"' in (toy / "dataset.toml").read_text()
     code, said = _doctor(capsys, toy, "--write-toml")

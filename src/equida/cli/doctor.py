@@ -16,10 +16,11 @@ from rich.table import Table
 from equida.cli._flags import DATASET_HELP
 from equida.data.benchmarks import Benchmark, benchmark
 from equida.data.doctor import DataCheck, check_data, is_data_path
-from equida.data.domain import ArrayDomain, ImageDomain
+from equida.data.domain import ImageDomain
 from equida.data.open import load_domain
 from equida.data.survey import Survey
 from equida.data.task import present_classes
+from equida.errors import counted
 from equida.progress import safe_console
 
 
@@ -94,8 +95,9 @@ def _print_own(console: Console, found: DataCheck, arguments: Arguments) -> None
     ]
     shared = len(set.intersection(*present))
     console.print(
-        f"\n{len(own.domains)} domains, {len(own.tasks)} tasks, {len(own.classes)} classes,"
-        f" {shared} of them in every labelled domain.",
+        f"\n{counted(len(own.domains), 'domain')}, {counted(len(own.tasks), 'task')},"
+        f" {counted(len(own.classes), 'class', 'classes')}, {shared} of them in every labelled"
+        " domain.",
         markup=False,
     )
     for key, domain in domains.items():
@@ -103,7 +105,8 @@ def _print_own(console: Console, found: DataCheck, arguments: Arguments) -> None
             console.print(f"  {key}: unlabelled; it can be a target only", markup=False)
         elif gone := [name for name in own.classes if name not in present_classes(domain)]:
             named = ", ".join(gone[:5]) + (", ..." if len(gone) > 5 else "")
-            console.print(f"  {key}: has no samples of {len(gone)}: {named}", markup=False)
+            which = counted(len(gone), "class", "classes")
+            console.print(f"  {key}: has no samples of {which}: {named}", markup=False)
     place = shlex.quote(str(arguments.data))
     if found.written is not None:
         console.print(f"Written: {found.written}", markup=False)
@@ -121,7 +124,8 @@ def _print_table(
     table.add_column("domain", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=4)
     table.add_column("where", overflow="fold")
-    for heading in ("images", *(["published"] if chosen else []), "classes", "unreadable"):
+    published = ["published"] if chosen else []
+    for heading in (_what(surveys), *published, "classes", _unusable(surveys)):
         table.add_column(heading, justify="right", no_wrap=True)
     for survey in surveys:
         table.add_row(
@@ -134,6 +138,17 @@ def _print_table(
             f"{len(survey.unreadable + survey.left_out):,}",
         )
     console.print(table)
+
+
+def _what(surveys: Sequence[Survey]) -> str:
+    """What the samples are called."""
+    kinds = {survey.holds_rows for survey in surveys if survey.domain is not None}
+    return {(True,): "rows", (False, True): "samples"}.get(tuple(sorted(kinds)), "images")
+
+
+def _unusable(surveys: Sequence[Survey]) -> str:
+    """What samples that cannot be used are called: rows can be read, but hold no usable values."""
+    return "unusable" if _what(surveys) == "rows" else "unreadable"
 
 
 def _labelled(survey: Survey) -> str:
@@ -168,8 +183,9 @@ def _print_findings(console: Console, surveys: Sequence[Survey], data: Path | No
         section(
             heading, "red", [f"{s.title}: {text}" for s in surveys for text in getattr(s, kind)]
         )
-    section("Unreadable", "red", files("unreadable"))
-    section("Unreadable, left out", "yellow", files("left_out"))
+    heading = _unusable(surveys).capitalize()
+    section(heading, "red", files("unreadable"))
+    section(f"{heading}, left out", "yellow", files("left_out"))
     section("Notes", "yellow", [f"{s.title}: {text}" for s in surveys for text in s.notes])
 
 
@@ -189,7 +205,7 @@ def _print_verdict(
     total = sum(survey.images for survey in surveys)
     images = any(isinstance(survey.domain, ImageDomain) for survey in surveys)
     quick = "; --deep decodes every image" if images and not arguments.deep else ""
-    done = f"{total:,} samples checked in {seconds:.1f} s{quick}."
+    done = f"{counted(total, 'sample')} checked in {seconds:.1f} s{quick}."
     console.print()
     if all(survey.sound for survey in surveys):
         if chosen is not None:
@@ -208,12 +224,17 @@ def _print_advice(
         console.print("  Move or rename what is not expected.")
     if any(survey.extra and not survey.images for survey in surveys):
         console.print("  Give a folder, an image list or a feature file with samples.")
-    if bad := [survey for survey in surveys if survey.unreadable]:
-        rows = all(isinstance(survey.domain, ArrayDomain) for survey in bad)
-        console.print(
-            f"  Replace or delete the unreadable {'rows' if rows else 'files'}, or train with"
-            " --skip-unreadable, which leaves them out."
-        )
+    for rows, verbs, what in (
+        (False, "Replace or delete", "unreadable file"),
+        (True, "Compute again or remove", "unusable row"),
+    ):
+        bad = sum(len(each.unreadable) for each in surveys if each.holds_rows == rows)
+        if bad:
+            those, them = ("the", "it") if bad == 1 else (f"the {bad:,}", "them")
+            console.print(
+                f"  {verbs} {those} {what}{'' if bad == 1 else 's'}, or train with"
+                f" --skip-unreadable, which leaves {them} out."
+            )
     if chosen is not None and any(survey.missing or not survey.place for survey in surveys):
         if arguments.data is not None and _is_domain(chosen, arguments.data):
             console.print(f"  Give the folder above it: --data {arguments.data.resolve().parent}")

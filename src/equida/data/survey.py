@@ -9,14 +9,14 @@ import numpy as np
 from equida.data.benchmarks import BENCHMARKS, Benchmark, BenchmarkDomain
 from equida.data.checks import Advance, check_readable
 from equida.data.classes import class_key
-from equida.data.domain import Domain, ImageDomain
+from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.feature_file import SUFFIXES, feature_domain, feature_domains
 from equida.data.folders import FolderScan, image_folder, scan_folder
 from equida.data.layouts import choice_files, find_choices, find_folder, find_list
 from equida.data.lists import image_list, listed_samples
 from equida.data.open import load_domain, open_domain
 from equida.data.walk import FolderTree
-from equida.errors import InputError
+from equida.errors import InputError, counted
 
 
 @dataclass
@@ -43,6 +43,11 @@ class Survey:
     @property
     def images(self) -> int:
         return 0 if self.domain is None else len(self.domain)
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether it is rows of features or of a table, rather than images in files or arrays."""
+        return isinstance(self.domain, ArrayDomain) and len(self.domain.values.shape) < 4
 
     @property
     def classes(self) -> int:
@@ -207,7 +212,8 @@ def _fill_from_folder(survey: Survey, folder: FolderTree, classes: Sequence[str]
             )
     _note(survey, scan)
     if scan.loose:
-        survey.notes.append(f"{_images(len(scan.loose))} beside the class folders are not used")
+        are = "is" if len(scan.loose) == 1 else "are"
+        survey.notes.append(f"{_images(len(scan.loose))} beside the class folders {are} not used")
     if any(scan.by_class.values()):
         survey.domain = image_folder(folder, classes=classes, name=survey.title, scan=scan)
     else:
@@ -246,7 +252,7 @@ def _compare_list(survey: Survey, file: Path | None, base: Path, classes: Sequen
         return
     if listed != survey.images:
         survey.notes.append(
-            f"the class folders are used ({survey.images:,} images), not {file} ({listed:,})"
+            f"the class folders are used ({_images(survey.images)}), not {file} ({listed:,})"
         )
 
 
@@ -277,7 +283,7 @@ def _opened(title: str, place: str, domain: Domain) -> Survey:
 
 
 def _images(count: int) -> str:
-    return f"{count:,} image{'' if count == 1 else 's'}"
+    return counted(count, "image")
 
 
 def _note(survey: Survey, scan: FolderScan) -> None:
