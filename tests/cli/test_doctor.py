@@ -119,6 +119,23 @@ def test_notes_do_no_harm(toy: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "photo.txt:1: label 1 of 'photo/mug/0.png'; expected 0 for 'mug'" in said
 
 
+def test_rotations_that_are_not_applied_are_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exif = Image.Exif()
+    for number, orientation in enumerate((1, 6, 8)):
+        exif[0x0112] = orientation
+        Image.new("RGB", (8, 4)).save(tmp_path / f"{number}.jpg", exif=exif)
+    for deep in ([], ["--deep"]):
+        code, said = _doctor(capsys, "--data", tmp_path, *deep)
+        assert code == 0
+        assert "2 images have an EXIF rotation, which is not applied: they are used as" in said
+    (tmp_path / "1.jpg").unlink()
+    assert "1 image has an EXIF rotation" in _doctor(capsys, "--data", tmp_path)[1]
+    (tmp_path / "2.jpg").unlink()
+    assert "EXIF" not in _doctor(capsys, "--data", tmp_path)[1]
+
+
 def test_counts_that_are_only_recalled_are_held_against_their_sum(
     toy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,44 @@ def test_exif_orientation_is_not_applied(tmp_path: Path) -> None:
     assert read_image(tmp_path / "a.jpg").size == (8, 4)
 
 
+@pytest.mark.parametrize("order", ["big", "little"])
+@pytest.mark.parametrize(("value", "expected"), [(1, False), (2, True), (6, True), (8, True)])
+def test_the_quick_check_sees_an_exif_orientation(
+    order: str, value: int, expected: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.jpg"
+    exif = Image.Exif()
+    exif.endian = {"big": ">", "little": "<"}[order]
+    exif[0x010F], exif[0x0112] = "a maker", value
+    Image.new("RGB", (8, 4)).save(file, exif=exif)
+    assert (Image.open(file).getexif()[0x0112], (b"II*" in file.read_bytes())) == (
+        value, order == "little",
+    )  # fmt: skip
+    for deep in (False, True):
+        turned: list[str] = []
+        assert check_image(file, deep=deep, turned=turned) is None
+        assert turned == [str(file)] * expected
+
+
+def test_exif_that_is_cut_short_or_elsewhere_is_no_orientation(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (8, 4)).save(tmp_path / "whole.jpg", exif=exif)
+    Image.new("RGB", (8, 4)).save(tmp_path / "a.png", exif=exif)
+    whole = (tmp_path / "whole.jpg").read_bytes()
+    turned: list[str] = []
+    for length in range(len(whole)):
+        (tmp_path / "cut.jpg").write_bytes(whole[:length] + b"\xff\xd9" + bytes(6))
+        check_image(tmp_path / "cut.jpg", turned=turned)
+    start = whole.index(b"Exif") + 6
+    for spoiled in (b"XX*\0", b"MM\0*\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\xff\xff"):
+        content = whole[:start] + spoiled + whole[start + len(spoiled) :]
+        (tmp_path / "spoiled.jpg").write_bytes(content)
+        check_image(tmp_path / "spoiled.jpg", turned=turned)
+    check_image(tmp_path / "a.png", turned=turned)
+    assert {Path(path).name for path in turned} <= {"cut.jpg", "spoiled.jpg"}
+
+
 def _truncated(suffix: str) -> bytes:
     buffer = io.BytesIO()
     _noise().save(buffer, {".jpg": "JPEG", ".png": "PNG"}[suffix])

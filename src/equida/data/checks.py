@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -25,7 +26,11 @@ MOST_VALUE = 1e18
 
 
 def check_readable(
-    domain: Domain, *, deep: bool = False, advance: Advance | None = None
+    domain: Domain,
+    *,
+    deep: bool = False,
+    advance: Advance | None = None,
+    turned: list[str] | None = None,
 ) -> Unreadable:
     """The identity of every sample that cannot be read, with the reason, in the domain's order.
 
@@ -34,6 +39,8 @@ def check_readable(
             finite.
         deep: decode every image; otherwise only its first and last bytes are looked at.
         advance: called with the number of samples done since the last call.
+        turned: the files of images are added to it that have an EXIF orientation, which is not
+            applied.
 
     >>> from equida.data import array_domain
     >>> len(check_readable(array_domain(np.zeros((3, 2)), name="desk")))
@@ -42,7 +49,7 @@ def check_readable(
     starts = range(0, len(domain), _CHUNK)
     chunks = [range(start, min(start + _CHUNK, len(domain))) for start in starts]
     bad: Unreadable = []
-    for chunk, found in zip(chunks, _checked(domain, chunks, deep), strict=True):
+    for chunk, found in zip(chunks, _checked(domain, chunks, deep, turned), strict=True):
         bad += [(domain.identity(index), reason) for index, reason in found]
         if advance is not None:
             advance(len(chunk))
@@ -129,20 +136,21 @@ def _complaint(value: Tensor, skippable: bool) -> str:
 
 
 def _checked(
-    domain: Domain, chunks: Sequence[range], deep: bool
+    domain: Domain, chunks: Sequence[range], deep: bool, turned: list[str] | None
 ) -> Iterator[list[tuple[int, str]]]:
     if isinstance(domain, ArrayDomain):
         yield from (_not_finite(domain, chunk) for chunk in chunks)
         return
     assert isinstance(domain, ImageDomain)
     root, paths = str(domain.root), domain.paths
+    look = check_image if turned is None else partial(check_image, turned=turned)
 
     def check(chunk: range) -> list[tuple[int, str]]:
         found = []
         for index in chunk:
             file = os.path.join(root, paths[index])
             with at_work.reading(file):
-                reason = check_image(file, deep=deep)
+                reason = look(file, deep=deep)
             if reason is not None:
                 found.append((index, reason))
         return found

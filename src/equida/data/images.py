@@ -1,6 +1,7 @@
 """Reading one image file, in the same way everywhere."""
 
 import os
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,10 @@ EXTENSIONS = frozenset(
 
 # First and last bytes of JPEG, PNG and GIF; the other formats have no end to look for.
 _ENDS = ((b"\xff\xd8\xff", b"\xff\xd9"), (b"\x89PNG\r\n\x1a\n", b"IEND"), (b"GIF8", b"\x3b"))
+
+
+_HEAD = 4096  # cameras write EXIF first; a file system reads no less at a time
+_ORIENTATION = 0x0112
 
 
 class UnreadableImage(InputError):
@@ -71,21 +76,29 @@ def read_image(path: str | Path) -> "Image.Image":
         raise UnreadableImage(path, _reason(path, error)) from None
 
 
-def check_image(path: str | Path, *, deep: bool = False) -> str | None:
+def check_image(
+    path: str | Path, *, deep: bool = False, turned: list[str] | None = None
+) -> str | None:
     """The reason why `path` cannot be read, or None if it can.
 
     Args:
         path: the file.
         deep: decode the file. Otherwise it is decoded only where its first and last bytes are not
             those of an image: it may have another format, or something may have been appended.
+        turned: the path is added to it where the file is a JPEG with an EXIF orientation, which
+            `read_image` does not apply.
     """
     if problem := why_not_a_file(path):
         return problem
+    head, tail = _first_and_last_bytes(path)
+    whole = any(head.startswith(first) and last in tail for first, last in _ENDS)
     try:
-        if deep or not _looks_whole(path):
+        if deep or not whole:
             read_image(path)
     except UnreadableImage as error:
         return error.reason
+    if turned is not None and _is_turned(head):
+        turned.append(str(path))
     return None
 
 
@@ -116,16 +129,34 @@ def _to_rgb(image: "Image.Image") -> "Image.Image":
     return rgb
 
 
-def _looks_whole(path: str | Path) -> bool:
-    """Whether the file starts and ends as an image of its format does."""
+def _first_and_last_bytes(path: str | Path) -> tuple[bytes, bytes]:
+    """Of a file that can be read and has 8 bytes; decoding tells what is wrong with another."""
     try:
         with open(path, "rb", buffering=0) as file:
-            head = file.read(8)
+            head = file.read(_HEAD)
             file.seek(-8, os.SEEK_END)
-            tail = file.read(8)
-    except OSError:  # missing, forbidden or shorter than 8 bytes; decoding it tells which
+            return head, file.read(8)
+    except OSError:
+        return b"", b""
+
+
+def _is_turned(head: bytes) -> bool:
+    """Whether the first bytes of a JPEG say that it is stored turned or mirrored."""
+    start = head.find(b"Exif\0\0") + 6
+    order = {b"II": "<", b"MM": ">"}.get(head[start : start + 2])
+    if not head.startswith(_ENDS[0][0]) or start < 6 or order is None:
         return False
-    return any(head.startswith(first) and last in tail for first, last in _ENDS)
+    try:
+        (offset,) = struct.unpack_from(f"{order}I", head, start + 4)
+        (count,) = struct.unpack_from(f"{order}H", head, start + offset)
+        for entry in range(count):
+            place = start + offset + 2 + 12 * entry
+            tag, _, _, value = struct.unpack_from(f"{order}HHIH", head, place)
+            if tag == _ORIENTATION:
+                return bool(2 <= value <= 8)
+    except struct.error:  # the entries go on behind the first bytes
+        pass
+    return False
 
 
 def _reason(path: str | Path, error: Exception) -> str:

@@ -62,7 +62,14 @@ class Survey:
     ) -> None:
         """Look at every file, and fill `unreadable`, or `left_out` where `skip` is set."""
         if self.domain is not None:
-            bad = check_readable(self.domain, deep=deep, advance=advance)
+            turned: list[str] = []
+            bad = check_readable(self.domain, deep=deep, advance=advance, turned=turned)
+            if turned:
+                has, they = ("has", "it is") if len(turned) == 1 else ("have", "they are")
+                self.notes.append(
+                    f"{_images(len(turned))} {has} an EXIF rotation, which is not applied: {they}"
+                    " used as stored"
+                )
             if skip and len(bad) < len(self.domain):
                 self.left_out = bad
             else:
