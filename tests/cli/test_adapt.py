@@ -441,7 +441,7 @@ def test_a_run_goes_on_with_as_many_processes(
     argv = [*on(toy), *SMALL, "--out", str(tmp_path / "run")]
     error_of(capsys, *argv)
     said = error_of(capsys, *argv, "--devices", "2", "--accelerator", "cpu")
-    assert "was started on 1 processes, not on 2; continue with --devices 1" in said
+    assert "was started on 1 process, not on 2; continue with --devices 1" in said
 
 
 def test_ten_crops_are_averaged(pictures: Path, tmp_path: Path) -> None:

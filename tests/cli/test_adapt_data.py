@@ -102,7 +102,8 @@ def test_a_target_smaller_than_a_batch_is_said(
     pair = ["-s", pictures / "photos", "-t", pictures / "drawings", *TINY, "--batch-size", 13]
     assert main(["adapt", *map(str, pair), "-o", str(tmp_path / "run"), "--features"]) == 0
     printed = capsys.readouterr().err
-    assert "photos has 12 samples and drawings has 12 samples, fewer than a batch" in printed
+    small = "photos has 12 samples and drawings has 12 samples, fewer than a batch of 13"
+    assert f"{small}: their samples are repeated" in printed
 
 
 @pytest.mark.parametrize(

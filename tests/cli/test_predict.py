@@ -92,6 +92,8 @@ def test_what_cannot_be_read_is_reported_and_skipped(
     assert "cut.jpg" in said
     assert "2 images labelled, 2 unreadable" in said
     assert main(["predict", str(run), str(tmp_path / "cut.jpg")]) == 1
+    assert main(["predict", str(run), str(whole)]) == 0
+    assert "1 image labelled, 0 unreadable" in capsys.readouterr().err
 
 
 def test_images_of_a_list(

@@ -41,7 +41,7 @@ def test_what_is_done_already_is_not_advised(tmp_path: Path) -> None:
     (tmp_path / "mug").mkdir()
     (tmp_path / "mug" / "1.png").write_text("hello")
     domain = image_folder(tmp_path)
-    with pytest.raises(InputError, match=r"1 of 1 files .* replace or delete them:"):
+    with pytest.raises(InputError, match=r"1 of 1 files .* replace or delete it:"):
         without_unreadable(domain, check_readable(domain), skip=True)
 
 

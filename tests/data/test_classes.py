@@ -169,8 +169,8 @@ def test_spellings_that_differ_between_source_and_target_are_said(tmp_path: Path
     assert plan.task.target.labels is not None
     assert plan.task.target.labels.tolist() == [0, 1] * 20
     assert said == [
-        "target desk spells 1 class names differently from the source, such as 'mug' for 'Mug';"
-        " they are treated as the same classes"
+        "target desk spells 1 class name differently from the source, such as 'mug' for 'Mug';"
+        " it is treated as the same class"
     ]
 
 

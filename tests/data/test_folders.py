@@ -120,7 +120,7 @@ def test_a_dead_link_to_an_image_is_kept_to_be_named_later(tmp_path: Path) -> No
     [
         ([], "holds no images; expected class folders"),
         (["a.txt", "mug/b.csv"], "holds no images; it holds other files (1 .csv, 1 .txt)"),
-        (["x.jpg", "mug/1.jpg"], "beside 1 folders"),
+        (["x.jpg", "mug/1.jpg"], "beside 1 folder;"),
     ],
 )
 def test_folders_that_cannot_be_a_domain(tmp_path: Path, files: list[str], said: str) -> None:
@@ -131,7 +131,7 @@ def test_folders_that_cannot_be_a_domain(tmp_path: Path, files: list[str], said:
 
 def test_only_empty_class_folders(tmp_path: Path) -> None:
     (tmp_path / "mug").mkdir()
-    with pytest.raises(InputError, match="holds no images; 1 empty folders"):
+    with pytest.raises(InputError, match="holds no images; 1 empty folder;"):
         image_folder(tmp_path)
 
 

@@ -98,7 +98,7 @@ def test_shares_that_the_domain_cannot_have() -> None:
         subsampled(domain([4, 5, 0]), many, "target")
     with pytest.raises(InputError, match=r"no sample of 'class2', whose share is to be 0\.5"):
         subsampled(domain([4, 5, 0]), '{"class0": 0.5, "class2": 0.5}', "target")
-    with pytest.raises(InputError, match="has 3 classes; 2 shares are given"):
+    with pytest.raises(InputError, match="has 3 classes; the number of given shares is 2"):
         subsampled(domain([4, 5, 0]), "[0.5, 0.5]", "target")
     with pytest.raises(InputError, match="did you mean 'class0'"):
         subsampled(domain([4, 5, 0]), '{"clas0": 1.0}', "target")

@@ -1,10 +1,12 @@
 """What a run opens and loads: once, and it is handed on."""
 
 import hashlib
+from argparse import Namespace
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -14,14 +16,16 @@ from torch import nn
 import equida
 from equida import plugins
 from equida.cli import main
-from equida.data import spec
+from equida.data import ImageDomain, array_domain, make_task, spec
+from equida.data.feature_cache import ExtractionOptions
 from equida.models import backbone as backbones
 from equida.models.backbone import Backbone
 from equida.training.build import SeededBackbone
 from equida.training.estimate import estimate
 from equida.training.plan import make_plan
 from equida.training.recipe import Recipe
-from equida.training.request import AdaptRequest, Remarks
+from equida.training.request import AdaptRequest, Remarks, data_remarks
+from equida.training.task_features import extract_shared
 
 NETWORK = """
 import torch
@@ -170,3 +174,32 @@ def test_a_checkpoint_of_somebody_else_is_left_alone(
     assert main(["adapt", "-s", "a", "-t", "b", *FLAGS, "-o", "mine"]) == 2
     assert "checkpoint.pt" in capsys.readouterr().err
     assert (images / "mine/checkpoint.pt").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((8, 1), "new has 1 sample, fewer than a batch of 4: its samples are repeated"),
+        ((2, 1), "shop has 2 samples and new has 1 sample, fewer than a batch of 4: their samples"),
+    ],
+)
+def test_what_is_said_of_small_domains(sizes: tuple[int, int], said: str) -> None:
+    """Before: "new has 1 samples"."""
+    source = array_domain(np.zeros((sizes[0], 3)), np.arange(sizes[0]) % 2, name="shop")
+    task = make_task(source, array_domain(np.ones((sizes[1], 3)), name="new"))
+    assert data_remarks(task, 4)[0].startswith(said)
+
+
+def test_what_is_said_of_features_of_several_domains(tmp_path: Path) -> None:
+    """Before: "4 images of flat and new cam and old"."""
+    images = [ImageDomain(tmp_path, ["1.jpg"], name=name) for name in ("flat", "new cam", "old")]
+    done = Namespace(stored=1, images=3)
+    extractor = Namespace(name="net", extract=lambda *_: done)
+    for given, text in ((images, "3 images of flat, new cam and old"), (images[:1], "1 image of")):
+        said: list[str] = []
+        extract_shared(
+            extractor,  # type: ignore[arg-type]
+            given, tmp_path / "f", ExtractionOptions(), Remarks(said.append), cache=True,
+        )  # fmt: skip
+        assert said[0].startswith(f"features of {text}")
+        assert said[1].startswith("features of 1 of 3 images were computed before (")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from equida.errors import printable
+from equida.errors import counted, printable
 from equida.torch_modes import decoding_threads
 
 if TYPE_CHECKING:
@@ -92,10 +92,11 @@ def run(arguments: Arguments) -> int:
 def _summary(outcome: "Extraction", out: Path, seconds: float) -> str:
     left_out = f", {len(outcome.skipped)} unreadable left out" if outcome.skipped else ""
     if not outcome.written:
-        return f"nothing to do: {out} holds the features of all {outcome.images:,} images{left_out}"
+        held = f"the features of all {counted(outcome.images, 'image')}{left_out}"
+        return f"nothing to do: {out} holds {held}"
     rate = f", {outcome.computed / seconds:.1f} images/s" if outcome.computed else ""
     engines = f" ({', '.join(outcome.engines)})" if outcome.engines else ""
     return (
-        f"{out}: {outcome.images:,} images, {outcome.computed:,} computed in"
+        f"{out}: {counted(outcome.images, 'image')}, {outcome.computed:,} computed in"
         f" {seconds:.1f} s{rate}{left_out}{engines}"
     )

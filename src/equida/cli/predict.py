@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import tyro
 
-from equida.errors import printable
+from equida.errors import counted, printable
 
 if TYPE_CHECKING:
     from equida.training.predictor import Predictions
@@ -81,12 +81,12 @@ def run(arguments: Arguments) -> int:
     if files is not None:
         parts.append(predictor.predict_batches(files, size))
     readable = unreadable = 0
-    what = "samples" if len(images) < len(tables) else "images"
+    what = "sample" if len(images) < len(tables) else "image"
     # A table in a terminal is for the eye: no bar beside it, and nothing that a terminal obeys.
     on_terminal = arguments.out is None and sys.stdout.isatty()
     with (
         _output(arguments.out) as stream,
-        Bar(display_mode(False if on_terminal else None), "predict", unit=what) as bar,
+        Bar(display_mode(False if on_terminal else None), "predict", unit=f"{what}s") as bar,
     ):
         writer = csv.writer(stream, lineterminator="\n")
         for batch in chain.from_iterable(parts):
@@ -99,7 +99,7 @@ def run(arguments: Arguments) -> int:
             for path, reason in batch.unreadable:
                 bar.say(f"left out: {path}: {reason}")
             bar.advance(len(batch) + len(batch.unreadable))
-    print(f"{readable:,} {what} labelled, {unreadable:,} unreadable", file=sys.stderr)
+    print(f"{counted(readable, what)} labelled, {unreadable:,} unreadable", file=sys.stderr)
     if not readable and not unreadable:
         from equida.data.images import EXTENSIONS
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from equida.data.classes import check_class_names, match_classes
 from equida.data.domain import ArrayDomain
 from equida.data.rows import check_values
-from equida.errors import InputError
+from equida.errors import InputError, counted
 
 MOST_WHOLE = 2.0**53
 """From here on, floats are too coarse to tell whole numbers apart."""
@@ -88,7 +88,8 @@ def labels_and_classes(
         return None, names
     if found.shape != (count,):
         raise InputError(
-            f"{name}: labels have shape {found.shape}; expected one for each of {count} rows"
+            f"{name}: labels have shape {found.shape}; expected one for each of"
+            f" {counted(count, 'row')}"
         )
     if found.dtype.kind == "b" and not names:
         found = found.astype(str)  # as truth values among objects are read
@@ -102,9 +103,10 @@ def labels_and_classes(
     if found.dtype.kind not in "iub":
         raise InputError(f"{name}: labels are {found.dtype}; expected class names or integers")
     if found.min() < 0:
+        wrong = int((found < 0).sum())
         raise InputError(
-            f"{name}: {int((found < 0).sum())} of {count} labels are negative;"
-            " label every row, or none of them (-1 everywhere)"
+            f"{name}: {wrong:,} of {counted(count, 'label')} {'is' if wrong == 1 else 'are'}"
+            " negative; label every row, or none of them (-1 everywhere)"
         )
     if not names:  # numbers are names then: labels 1, 2 and 5 are three classes, not six
         numbers, indices = np.unique(found, return_inverse=True)

@@ -91,9 +91,10 @@ def unreadable_message(which: str, bad: Iterable[tuple[str, str]], *, skipped: b
         bad: their names and the reasons.
         skipped: whether they are left out already, and none is left.
     """
-    listed = "".join(f"\n  {name}: {reason}" for name, reason in bad)
-    choice = "" if skipped else f", or leave them out with {SKIP}"
-    return f"{which} cannot be read; replace or delete them{choice}:{listed}"
+    named = [f"\n  {name}: {reason}" for name, reason in bad]
+    them = "it" if len(named) == 1 else "them"
+    choice = "" if skipped else f", or leave {them} out with {SKIP}"
+    return f"{which} cannot be read; replace or delete {them}{choice}:{''.join(named)}"
 
 
 def check_finite(

@@ -22,7 +22,7 @@ from equida.data.open import LIST_SUFFIXES, find_data, open_own
 from equida.data.own import OwnBenchmark, OwnDomain
 from equida.data.task import present_classes
 from equida.data.walk import FolderTree, existing
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.files import why_not_a_file
 
 LIST_FOLDERS = ("image_list", "list", "lists")
@@ -198,7 +198,7 @@ def _no_domains(tree: FolderTree, folders: Mapping[str, tuple[str, bool]]) -> st
 def _check(root: Path, opened: Mapping[str, Domain], labelled: Sequence[str]) -> None:
     if len(opened) < 2 or not labelled:
         raise InputError(
-            f"{root} holds {len(opened)} domains, {len(labelled)} of them labelled"
+            f"{root} holds {counted(len(opened), 'domain')}, {len(labelled)} of them labelled"
             f" ({', '.join(opened) or 'none'}); expected at least two, one of them labelled"
         )
     keys = list(opened)

@@ -23,7 +23,7 @@ from equida.data.rows import (
     open_safetensors,
 )
 from equida.data.walk import existing
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.files import parse_json
 
 SUFFIXES = (".npz", ".safetensors")
@@ -67,12 +67,13 @@ def feature_domain(
     )
     if part.paths is not None and len(part.paths) != part.values.shape[0]:
         raise InputError(
-            f"{origin}: {len(part.paths)} paths for {part.values.shape[0]} rows; expected one each"
+            f"{origin}: {counted(len(part.paths), 'path')} for"
+            f" {counted(len(part.values), 'row')}; expected one each"
         )
     if part.columns and (len(part.columns),) != part.values.shape[1:]:
         raise InputError(
-            f"{origin}: {len(part.columns)} columns for rows of shape {part.values.shape[1:]};"
-            " expected a name for each feature"
+            f"{origin}: {counted(len(part.columns), 'column')} for rows of shape"
+            f" {part.values.shape[1:]}; expected a name for each feature"
         )
     return ArrayDomain(
         part.values,
@@ -198,14 +199,14 @@ def _texts(values: NDArray[Any], what: str, path: Path) -> list[str]:
 
 def _safetensors(path: Path) -> dict[str, _Part]:
     small, header, rows = _read_safetensors(path)
-    count = len(rows)
+    count, held = len(rows), counted(len(rows), "row")
     owners, labels, paths = small.get("domains"), small.get("labels"), _paths(header, small, path)
     for what, many in (("domains", owners), ("labels", labels)):
         if many is not None and (many.dtype.kind not in "iu" or many.shape != (count,)):
             seen = f"{len(many)}" if many.ndim == 1 and many.dtype.kind in "iu" else f"{many.dtype}"
-            raise InputError(f"{path}: {seen} {what} for {count} rows; expected an integer each")
+            raise InputError(f"{path}: {seen} {what} for {held}; expected an integer each")
     if paths is not None and len(paths) != count:
-        raise InputError(f"{path}: {len(paths)} paths for {count} rows; expected one each")
+        raise InputError(f"{path}: {counted(len(paths), 'path')} for {held}; expected one each")
     whole = _Part(rows, labels, paths, tuple(_names(header, "classes", path)))
     names = _names(header, "domains", path) or [path.stem]
     if len(set(names)) < len(names):

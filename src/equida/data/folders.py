@@ -12,7 +12,7 @@ from equida.data.classes import composed, match_classes
 from equida.data.domain import ImageDomain
 from equida.data.images import EXTENSIONS
 from equida.data.walk import FolderTree, folder_tree
-from equida.errors import InputError
+from equida.errors import InputError, counted
 
 
 @dataclass
@@ -114,8 +114,9 @@ def scan_folder(root: str | Path | FolderTree) -> FolderScan:
 def _refuse_mixture(scan: FolderScan) -> None:
     if scan.loose:
         raise InputError(
-            f"{scan.root} holds {len(scan.loose)} images (such as {min(scan.loose)!r}) beside"
-            f" {len(scan.by_class)} folders; move them into class folders, or away"
+            f"{scan.root} holds {counted(len(scan.loose), 'image')} (such as"
+            f" {min(scan.loose)!r}) beside {counted(len(scan.by_class), 'folder')};"
+            " move images into class folders, or away"
         )
 
 
@@ -134,7 +135,9 @@ def _refuse_depth(scan: FolderScan) -> None:
 def _no_images(scan: FolderScan) -> str:
     others = scan.ignored_kinds()
     seen = f"; it holds other files ({others})" if others else ""
-    empty = f"{len(scan.by_class)} empty folders; " if scan.by_class and not others else ""
+    empty = (
+        f"{counted(len(scan.by_class), 'empty folder')}; " if scan.by_class and not others else ""
+    )
     return (
         f"{scan.root} holds no images{seen}; {empty}expected class folders or images"
         f" ({' '.join(sorted(EXTENSIONS))})"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from equida.class_shares import is_shares, names_file, shares_text, shares_title
 from equida.data.classes import match_classes
 from equida.data.domain import Domain, DomainT
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.fields import FieldError
 
 Role = Literal["source", "target"]
@@ -149,7 +149,8 @@ def _sizes(
         wanted = int(float(number))  # a million is written 1e+06
         if wanted > len(order):
             raise InputError(
-                f"{origin} has samples of {len(order)} classes; {wanted} of them cannot be chosen"
+                f"{origin} has samples of {counted(len(order), 'class', 'classes')}; {wanted} of"
+                " them cannot be chosen"
             )
         sizes[order[:wanted]] = counts[order[:wanted]]
         return sizes
@@ -171,7 +172,8 @@ def _sizes_of(
     elif len(shares) == len(classes):
         wanted[:] = shares
     else:
-        raise InputError(f"{origin} has {len(classes)} classes; {len(shares)} shares are given")
+        there = counted(len(classes), "class", "classes")
+        raise InputError(f"{origin} has {there}; the number of given shares is {len(shares)}")
     asked = np.flatnonzero(wanted)
     if len(empty := asked[counts[asked] == 0]):
         raise InputError(

@@ -150,7 +150,7 @@ def do_runs(planned: Sequence[PlannedRun], workers: Workers) -> Iterator[Ended]:
                     yield ended
     if left:
         raise InputError(
-            f"worker processes keep dying before they begin ({len(left)} runs are left);"
+            f"worker processes keep dying before they begin (runs that are left: {len(left):,});"
             " try --jobs 1 to see why"
         )
 

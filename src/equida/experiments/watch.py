@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from equida.errors import counted
 from equida.experiments.cost import relative_cost, seconds_left
 from equida.experiments.execute import Ended, Workers
 from equida.experiments.grid import PlannedRun
@@ -70,7 +71,7 @@ class GridWatch:
             self.notebook = LiveHtml(self._html())
         elif self.mode == "lines":
             where = self.workers.cluster or f"{self.workers.jobs} at once"
-            say(f"{len(self.left)} of {self.total} runs to do, {where}")
+            say(f"{len(self.left)} of {counted(self.total, 'run')} to do, {where}")
         return self
 
     def __exit__(self, *reason: Any) -> None:
@@ -80,7 +81,7 @@ class GridWatch:
             self.notebook.update("" if reason[0] is None else self._html())
         ended = self.finished + self.failed
         if ended and self.mode in ("terminal", "lines"):
-            say(f"{ended} runs in {duration(time.monotonic() - self.started)}")
+            say(f"{counted(ended, 'run')} in {duration(time.monotonic() - self.started)}")
 
     def ended(self, entry: Entry, ended: Ended) -> None:
         """Show that a run has ended."""
@@ -105,7 +106,7 @@ class GridWatch:
         at_work = f"{len(names)} running" + (f" ({', '.join(names[:4])})" if names else "")
         failed = f", {self.failed} failed" if self.failed else ""
         done = self.before + self.finished
-        return f"{done}/{self.total} runs done, {at_work}{failed}; {self.time_left()}"
+        return f"{done}/{counted(self.total, 'run')} done, {at_work}{failed}; {self.time_left()}"
 
     def time_left(self) -> str:
         """The time left, by what runs of each method took and cost."""

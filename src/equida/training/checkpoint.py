@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.files import parse_json
 from equida.training.build import Built
 from equida.training.config import RunConfig
@@ -40,10 +40,10 @@ def restore_state(state: dict[str, Any], built: Built, fabric: AnyFabric) -> Non
             and their random numbers would differ.
     """
     if len(state["rng"]) != fabric.world_size:
+        begun = counted(len(state["rng"]), "process", "processes")
         raise InputError(
-            f"the unfinished run was started on {len(state['rng'])} processes, not on"
-            f" {fabric.world_size}; continue with --devices {len(state['rng'])}, or choose another"
-            " folder"
+            f"the unfinished run was started on {begun}, not on {fabric.world_size}; continue with"
+            f" --devices {len(state['rng'])}, or choose another folder"
         )
     built.objective.load_state_dict(state["objective"])
     built.optimizer.load_state_dict(state["optimizer"])

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from equida.data import ArrayDomain, Task
 from equida.data.task import columns_of
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.evaluation.figures import measure
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.evaluation.validators import VALIDATORS
@@ -274,7 +274,8 @@ class Recorder:
             if best is None:
                 raise InputError(
                     f"keep is {self.recipe.keep!r}, which cannot be computed for a target of"
-                    f" {len(self.task.judged)} samples; leave it out, or keep another step"
+                    f" {counted(len(self.task.judged), 'sample')}; leave it out, or keep another"
+                    " step"
                 )
             if best["step"] == done:
                 state = self.built.objective.state_dict()

@@ -18,7 +18,7 @@ from equida.data.open import open_path, split_path
 from equida.data.shares import checked_shares, subsampled
 from equida.data.spec import DataSpec, open_task, task_of
 from equida.data.task import ClassRule, columns_of
-from equida.errors import InputError
+from equida.errors import InputError, counted, enumerated
 from equida.fields import PathText, check_request
 from equida.progress import Mode
 from equida.training.predictor import classes_of
@@ -209,10 +209,12 @@ def open_request(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks)
         remarks.say(f"left out: {name}: {reason}")
     if task.respelled:
         name, other = task.respelled[0]
+        one = len(task.respelled) == 1
+        same = f"{'it is' if one else 'they are'} treated as the same class{'' if one else 'es'}"
         remarks.say(
-            f"{task.target.named_as('target')} spells {len(task.respelled)} class names differently"
-            f" from the source, such as {name!r} for {other!r}; they are treated as the same"
-            " classes"
+            f"{task.target.named_as('target')} spells"
+            f" {counted(len(task.respelled), 'class name')} differently from the source, such as"
+            f" {name!r} for {other!r}; {same}"
         )
     if task.left_out:
         remarks.say(task.left_out)
@@ -303,21 +305,22 @@ def _same_samples(task: Task) -> str:
     if not same:
         return ""
     return (
-        f"source and target are the same {len(source):,} samples: there is nothing to adapt to, and"
-        " accuracies are those of samples that were trained on"
+        f"source and target are the same {counted(len(source), 'sample')}: there is nothing to"
+        " adapt to, and accuracies are those of samples that were trained on"
     )
 
 
 def _small_domains(task: Task, batch_size: int) -> str:
     """In one line, which domains are smaller than a batch; "" where none is."""
     small = [
-        f"{domain.name} has {len(domain)} samples"
+        f"{domain.name} has {counted(len(domain), 'sample')}"
         for domain in dict.fromkeys((task.source, task.target))
         if len(domain) < batch_size
     ]
     if not small:
         return ""
-    return f"{' and '.join(small)}, fewer than a batch of {batch_size}: its samples are repeated"
+    whose = "its" if len(small) == 1 else "their"
+    return f"{enumerated(small)}, fewer than a batch of {batch_size}: {whose} samples are repeated"
 
 
 def _several_views(task: Task) -> str:

@@ -14,7 +14,7 @@ from equida.data.folders import unlabelled_folder
 from equida.data.open import open_path, split_path
 from equida.data.spec import DataSpec
 from equida.data.walk import existing
-from equida.errors import InputError
+from equida.errors import InputError, counted, enumerated
 from equida.files import file_sha256
 from equida.models.backbone import ALIASES
 from equida.models.extractor import ExtractedDomain, FeatureExtractor, require_images
@@ -150,16 +150,17 @@ def extract_shared(
     cache: bool,
 ) -> None:
     """Bring a feature file up to date, and say so; with `cache`, by the store of all commands."""
-    names = " and ".join(domain.name for domain in images)
+    names = enumerated([domain.name for domain in images])
     remarks.say(
-        f"features of {sum(map(len, images)):,} images of {names} with {extractor.name}: {file}"
+        f"features of {counted(sum(map(len, images)), 'image')} of {names} with {extractor.name}:"
+        f" {file}"
     )
     store = FeatureStore.default() if cache else None
     with Bar(remarks.mode, unit="images") as bar:
         done = extractor.extract(images, file, options, bar, store)
     if done.stored and store is not None:
         remarks.say(
-            f"{done.stored:,} of {done.images:,} features were computed before"
+            f"features of {done.stored:,} of {counted(done.images, 'image')} were computed before"
             f" ({store.folder}; --no-cache computes them anew)"
         )
 

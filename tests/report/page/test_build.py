@@ -71,7 +71,7 @@ def test_names_that_are_no_text_do_not_stop_the_page(write: Writer, runs: Path) 
 def test_what_is_left_out_is_said(write: Writer, runs: Path) -> None:
     for seed in (0, 1):
         write(seed=seed)
-    assert "1 of 2 runs have a map" in page(runs, maps=1)
+    assert "1 of 2 runs has a map" in page(runs, maps=1)
     assert "0 of 2 runs have a map" in page(runs, maps=0)
 
 

@@ -34,7 +34,7 @@ from equida.data.feature_cache.journal import Journal, work_folder
 from equida.data.feature_cache.store import FeatureStore
 from equida.data.read_ahead import FilesBeingRead, read_ahead
 from equida.data.transforms import Transform
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.files import refuse_to_replace
 
 Forward = Callable[[Tensor], Tensor]
@@ -129,7 +129,9 @@ def write_features(
         reasons, made = _keep(batches, journal, meter, len(todo))
         if reasons and not skip:
             bad = contents.names_of(reasons, ())
-            raise InputError(unreadable_message(f"{len(bad)} of {len(contents)} images", bad))
+            raise InputError(
+                unreadable_message(f"{len(bad)} of {counted(len(contents), 'image')}", bad)
+            )
         if shared is not None:
             for name, new in made.items():
                 records = np.array([journal.position[content] for content in new], np.int64)
@@ -137,7 +139,7 @@ def write_features(
         kept, sources = _sources(contents, stored, journal)
         skipped = contents.names_of(reasons, journal.unreadable)
         if not len(kept):
-            raise InputError(f"none of {len(contents)} images can be read")
+            raise InputError(f"none of {counted(len(contents), 'image')} can be read")
         engines = _engines(sources, existing, journal)
         first, tensors = cache_file.header(settings, contents.rows(kept, classes), engines)
         written = existing is None or existing.first != first

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equida import __version__
-from equida.errors import InputError, require
+from equida.errors import InputError, counted, require
 from equida.evaluation import figures
 from equida.evaluation.validators import VALIDATORS
 from equida.fields import checked_value
@@ -298,8 +298,8 @@ def _data(
         "measures": [measure["key"] for measure in _measures()],
         "pictures": pictures.made,
         "most_classes": CLASSES,
-        "map_note": f"This run has no map: {len(mapped)} of {len(content.finished)} runs were "
-        "given one, the first seeds first; equida report --maps N makes more.",
+        "map_note": f"This run has no map: {_of_runs(mapped, content)} one, the first seeds first; "
+        "equida report --maps N makes more.",
     }
 
 
@@ -353,12 +353,17 @@ def _adapt(config: RunConfig) -> dict[str, str | None]:
     return {"adapt": command, "no_command": None if command else why}
 
 
+def _of_runs(some: Sequence[ShownRun], content: PageContent) -> str:
+    has = "has" if len(some) == 1 else "have"
+    return f"{len(some)} of {counted(len(content.finished), 'run')} {has}"
+
+
 def _limits(content: PageContent, mapped: Sequence[ShownRun], pictures: Pictures) -> list[str]:
     lines = []
     if len(mapped) < len(content.finished):
         lines.append(
-            f"{len(mapped)} of {len(content.finished)} runs have a map, each of at most {POINTS} "
-            "evenly chosen target samples; equida report --maps N makes more."
+            f"{_of_runs(mapped, content)} a map, each of at most {POINTS} evenly chosen target "
+            "samples; equida report --maps N makes more."
         )
     elif mapped:
         lines.append(f"A map shows at most {POINTS} evenly chosen target samples.")
