@@ -79,7 +79,7 @@ def test_a_class_that_the_finished_run_does_not_know(tmp_path: Path) -> None:
     task = open_task(spec, CLASSES).task
     assert task.target.labels is not None
     assert [task.classes[label] for label in task.target.labels] == ["bee"]
-    assert "1 of 2 samples of target b, of 1 classes that are not used ('dog')" in task.left_out
+    assert "1 of 2 samples of target b, those of 'dog'" in task.left_out
 
 
 def test_an_unlabelled_target_takes_the_runs_classes(tmp_path: Path) -> None:

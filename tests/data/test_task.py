@@ -61,7 +61,7 @@ def test_the_sources_classes_stay_on_request() -> None:
     assert len(task.source) == 5
     assert task.target.labels is not None
     assert task.target.labels.tolist() == [2, 1]
-    assert "2 of 4 samples of target W, of 1 classes that are not used ('dog')" in task.left_out
+    assert "2 of 4 samples of target W, those of 'dog'" in task.left_out
 
 
 def test_too_few_shared_classes_are_refused() -> None:

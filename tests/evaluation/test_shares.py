@@ -228,6 +228,6 @@ def test_what_are_no_predictions_for_the_rows_is_refused(
 
 
 def test_values_whose_squares_overflow_are_refused() -> None:
-    rows, labels = 1e18 * np.eye(2)[np.arange(8) % 2], np.arange(8) % 2
-    with pytest.raises(InputError, match=r"1e\+18, whose square is too large"):
+    rows, labels = 2e18 * np.eye(2)[np.arange(8) % 2], np.arange(8) % 2
+    with pytest.raises(InputError, match=r"2e\+18, whose square is too large"):
         estimate_shares(rows, labels, rows)

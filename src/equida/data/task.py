@@ -205,7 +205,9 @@ def _left_out(
         if len(before) == len(after):
             continue
         gone = [name for name in present_classes(before) if class_key(name) not in known]
-        named = ", ".join(map(repr, gone[:3])) + (", ..." if len(gone) > 3 else "")
+        named = _listed(gone, 3)
+        if len(gone) > 3:
+            named = f"{len(gone)} classes ({named})"
         parts.append(
             f"{len(before) - len(after):,} of {len(before):,} samples of {before.named_as(role)},"
             f" those of {named}"

@@ -33,8 +33,9 @@ IMPOSSIBLE = -1e4
 VOTE_SHARPNESS = 10.0
 """Factor of the cosine to a cluster's mean beside the classifier's log-probability, as that of the
 distances in cluster labels."""
-LARGEST = 1e16
-"""The largest value in a row: sums of squares of thousands of them fit into float32."""
+LARGEST = 1e18
+"""The largest value in a row, as for training: sums of squares of larger ones are not finite in
+float32."""
 ENOUGH_AGREEMENT = 0.5
 """Where q1 and q2 agree on more than this, a third estimate is not needed."""
 TOLERANCE = 1e-4
