@@ -127,3 +127,17 @@ def test_a_domain_that_is_called_by_its_role_is_named_once() -> None:
     for name, said in (("source", "^source has one class"), ("shop", "^source shop has one class")):
         with pytest.raises(InputError, match=said):
             make_task(array_domain(rows, [0, 0], name=name), array_domain(rows, name="target"))
+
+
+def test_a_class_that_nobody_has_a_sample_of_is_no_class() -> None:
+    """Before, methods that balance classes aimed at an equal share for an empty folder."""
+    names, labels = ("ant", "bee", "empty"), np.array([0, 1, 0, 1])
+    source = ArrayDomain(np.zeros((4, 2)), name="A", classes=names, labels=labels)
+    bare = ArrayDomain(np.ones((3, 2)), name="W")
+    task = make_task(source, bare, class_rule="shared")
+    assert task.classes == ("ant", "bee")
+    assert task.left_out == (
+        "2 classes, those that the source has samples of (--classes source keeps all); left out: 1"
+        " of 3 classes without a sample in source A, such as 'empty'"
+    )
+    assert make_task(source, bare, class_rule="source").classes == source.classes

@@ -73,7 +73,8 @@ def make_task(
         source: a labelled domain.
         target: a domain with samples of the same kind and size.
         name: the task's name; by default both domains' names with a "2" in between.
-        class_rule: "source" keeps the source's classes, "shared" those that have samples in both.
+        class_rule: "source" keeps the source's classes, "shared" those that have samples in both
+            or, where the target is unlabelled, in the source.
         test: samples that the result is judged by instead of the target's.
 
     >>> from equida.data import array_domain
@@ -169,7 +170,9 @@ def _task_classes(source: Domain, targets: Sequence[Domain], rule: ClassRule) ->
     """The source's classes, or those of them that both sides have samples of."""
     labelled = [domain for domain in targets if domain.labels is not None]
     if not labelled:
-        return source.classes
+        present = tuple(present_classes(source))
+        # With fewer than two, there is nothing to tell apart: a mistake that is said elsewhere.
+        return present if rule == "shared" and len(present) > 1 else source.classes
     theirs = {class_key(name) for domain in labelled for name in present_classes(domain)}
     mine = source.classes if rule == "source" else present_classes(source)
     shared = [name for name in mine if class_key(name) in theirs]
@@ -213,7 +216,7 @@ def _left_out(
             f" those of {named}"
         )
     every, present = given[0].classes, set(map(class_key, present_classes(given[0])))
-    if rule == "shared" and given[1].labels is not None and len(present) < len(every):
+    if rule == "shared" and len(classes) < len(every) and len(present) < len(every):
         empty = next(name for name in every if class_key(name) not in present)
         parts.append(
             f"{len(every) - len(present)} of {len(every)} classes without a sample in"
@@ -222,7 +225,9 @@ def _left_out(
     if not parts:
         return ""
     which = "the source's"
-    if rule == "shared":
+    if rule == "shared" and all(domain.labels is None for domain in given[1:]):
+        which = "those that the source has samples of (--classes source keeps all)"
+    elif rule == "shared":
         which = "those that both domains have by their labels (--classes source keeps the source's)"
     return f"{len(classes)} classes, {which}; left out: {'; '.join(parts)}"
 
