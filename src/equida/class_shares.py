@@ -114,7 +114,7 @@ def _file(text: str) -> Path | None:
 
 def _plain(given: Any) -> Any:
     """A mapping or a list in place of an array; of a pandas Series with labels, a mapping."""
-    # What pandas numbers by itself, from 0, says no more than an order; other ranges are labels.
+    # pandas itself numbers 0, 1, 2, ...: that index is an order, and any other one names classes.
     index = getattr(given, "index", None)
     numbered = (getattr(index, "start", None), getattr(index, "step", None)) == (0, 1)
     if hasattr(given, "to_dict") and not numbered:

@@ -196,13 +196,13 @@ def test_one_is_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     np.savez(tmp_path / "f.npz", X=np.array([[0.0, np.inf], [0.0, 1.0]]), y=np.array([0, 1]))
     code, said = _doctor(capsys, "--data", tmp_path / "f.npz")
     assert code == 1
-    assert "Compute again or remove the unusable row, or train with --skip-unreadable" in said
+    assert "Compute again or remove the 1 unusable row, or train with --skip-unreadable" in said
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "1.png").write_bytes(b"")
     code, said = _doctor(capsys, "--data", tmp_path / "one")
     assert code == 1
     assert "(1 sample checked in" in said
-    assert "Replace or delete the unreadable file, or train with --skip-unreadable, which" in said
+    assert "Replace or delete the 1 unreadable file, or train with --skip-unreadable, which" in said
     assert said.splitlines()[1].split() == ["domain", "where", "images", "classes", "unreadable"]
 
 

@@ -98,8 +98,8 @@ def test_a_real_hold_out_needs_no_second_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("samples", "changes", "said"),
     [
-        (30, {}, "6 held-out source samples, at least 20 are needed"),
-        (30, {"holdout": 0.01}, "6 held-out source samples, at least 20 are needed"),
+        (30, {}, "there are 6 held-out source samples, and it takes at least 20"),
+        (30, {"holdout": 0.01}, "there are 6 held-out source samples, and it takes at least 20"),
         (180, {"batch_size": 150}, "144 samples would be left, fewer than a batch of 150"),
     ],
 )

@@ -40,8 +40,8 @@ class Arguments:
     source: Annotated[str, tyro.conf.arg(aliases=["-s"])] = ""
     """Folder of class folders, image list, feature file (FILE:DOMAIN), or a benchmark's domain."""
     target: Annotated[str, tyro.conf.arg(aliases=["-t"])] = ""
-    """The same for the target. Labels found there are used for evaluation and, unless --classes is
-    source, to leave out classes that only one domain has."""
+    """The same for the target. Labels found there are used for evaluation, and to leave out samples
+    of classes that only one domain has (with --classes source: target samples alone)."""
     dataset: Annotated[str, tyro.conf.arg(aliases=["-d"], help=DATASET_HELP)] = ""
     data: str = ""
     """Folder or feature file of the benchmark."""

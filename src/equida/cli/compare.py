@@ -43,8 +43,8 @@ class Arguments:
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """Folder of class folders, image list or feature file (FILE:DOMAIN)."""
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
-    """The same for the target. Labels found there are used for evaluation and, unless --classes is
-    source, to leave out classes that only one domain has."""
+    """The same for the target. Labels found there are used for evaluation, and to leave out samples
+    of classes that only one domain has (with --classes source: target samples alone)."""
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Folder of the features, the runs and the tables; by default one below runs/."""
     methods: str = "source_only,nsm,cwsm,bnm,cdan"

@@ -230,10 +230,10 @@ def _print_advice(
     ):
         bad = sum(len(each.unreadable) for each in surveys if each.holds_rows == rows)
         if bad:
-            those, them = ("the", "it") if bad == 1 else (f"the {bad:,}", "them")
+            them = "it" if bad == 1 else "them"
             console.print(
-                f"  {verbs} {those} {what}{'' if bad == 1 else 's'}, or train with"
-                f" --skip-unreadable, which leaves {them} out."
+                f"  {verbs} the {counted(bad, what)}, or train with --skip-unreadable, which leaves"
+                f" {them} out."
             )
     if chosen is not None and any(survey.missing or not survey.place for survey in surveys):
         if arguments.data is not None and _is_domain(chosen, arguments.data):

@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from equida.cli._flags import QuietFlag
-from equida.errors import printable
+from equida.errors import counted, printable
 
 
 @dataclass
@@ -48,7 +48,7 @@ def run(arguments: Arguments) -> int:
     )
     size = arguments.out.stat().st_size / 1e6
     finished, unfinished = len(content.finished), len(content.unfinished)
-    text = f"{arguments.out}: {finished} finished run{'' if finished == 1 else 's'}"
+    text = f"{arguments.out}: {counted(finished, 'finished run')}"
     text += f", {unfinished} unfinished or failed" if unfinished else ""
     print(printable(f"{text}, {size:.1f} MB"))
     return 0

@@ -67,8 +67,8 @@ class Survey:
             if turned:
                 has, they = ("has", "it is") if len(turned) == 1 else ("have", "they are")
                 self.notes.append(
-                    f"{_images(len(turned))} {has} an EXIF rotation, which is not applied: {they}"
-                    " used as stored"
+                    f"{counted(len(turned), 'image')} {has} an EXIF rotation, which is not"
+                    f" applied: {they} used as stored"
                 )
             if skip and len(bad) < len(self.domain):
                 self.left_out = bad
@@ -214,13 +214,15 @@ def _fill_from_folder(survey: Survey, folder: FolderTree, classes: Sequence[str]
         if class_key(name) not in known:
             count = len(scan.by_class.pop(name))
             survey.extra.append(
-                f"folder {name!r} with {_images(count)} is not one of the {len(classes)} classes;"
-                " training refuses it"
+                f"folder {name!r} with {counted(count, 'image')} is not one of the"
+                f" {len(classes)} classes; training refuses it"
             )
     _note(survey, scan)
     if scan.loose:
         are = "is" if len(scan.loose) == 1 else "are"
-        survey.notes.append(f"{_images(len(scan.loose))} beside the class folders {are} not used")
+        survey.notes.append(
+            f"{counted(len(scan.loose), 'image')} beside the class folders {are} not used"
+        )
     if any(scan.by_class.values()):
         survey.domain = image_folder(folder, classes=classes, name=survey.title, scan=scan)
     else:
@@ -234,7 +236,9 @@ def _compare_counts(survey: Survey, found: Domain, published: BenchmarkDomain) -
         images = sum(published.per_class[k] for k in gone)
         named = ", ".join(found.classes[k] for k in gone)
         plural = "class" if len(gone) == 1 else "classes"
-        survey.missing.append(f"{plural} {named} ({_images(images)} published, none found)")
+        survey.missing.append(
+            f"{plural} {named} ({counted(images, 'image')} published, none found)"
+        )
     if not published.per_class_firm:
         if counts.sum() != published.images:
             _difference(survey, "in total", int(counts.sum()), published.images)
@@ -245,7 +249,7 @@ def _compare_counts(survey: Survey, found: Domain, published: BenchmarkDomain) -
 
 
 def _difference(survey: Survey, what: str, seen: int, published: int) -> None:
-    text = f"{what}: {_images(seen)}, published {published:,}"
+    text = f"{what}: {counted(seen, 'image')}, published {published:,}"
     (survey.missing if seen < published else survey.extra).append(text)
 
 
@@ -259,7 +263,8 @@ def _compare_list(survey: Survey, file: Path | None, base: Path, classes: Sequen
         return
     if listed != survey.images:
         survey.notes.append(
-            f"the class folders are used ({_images(survey.images)}), not {file} ({listed:,})"
+            f"the class folders are used ({counted(survey.images, 'image')}), not {file}"
+            f" ({listed:,})"
         )
 
 
@@ -287,10 +292,6 @@ def _opened(title: str, place: str, domain: Domain) -> Survey:
     if isinstance(domain, ImageDomain) and domain.labels is None:
         survey.notes.append("unlabelled")
     return survey
-
-
-def _images(count: int) -> str:
-    return counted(count, "image")
 
 
 def _note(survey: Survey, scan: FolderScan) -> None:

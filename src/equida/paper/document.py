@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equida.data.benchmarks import BENCHMARKS
+from equida.errors import counted
 from equida.paper.items import PaperItem
 from equida.paper.study import PaperStudy
 from equida.paper.verdicts import Verdict
@@ -68,8 +69,7 @@ def _basis(study: PaperStudy) -> str:
 
 def _runs_phrase(group: RunGroup) -> str:
     """How many finished runs there are, and of which network where all have the same."""
-    count = len(group.finished)
-    words = f"{count} finished run{'' if count == 1 else 's'}"
+    words = counted(len(group.finished), "finished run")
     return f"{words}, {group.network}" if group.network else words
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from equida.errors import InputError
+from equida.errors import InputError, counted
 from equida.files import read_json
 from equida.methods.aiming import MARKED_ORACLE
 from equida.records import conform
@@ -90,7 +90,7 @@ class Search:
     @property
     def count(self) -> str:
         """How many settings were tried, in words."""
-        return f"{len(self.tried)} setting{'' if len(self.tried) == 1 else 's'}"
+        return counted(len(self.tried), "setting")
 
     @property
     def chosen_by(self) -> str:

@@ -171,12 +171,12 @@ def _expectation(result: Mapping[str, Any]) -> list[str]:
 
 
 def _why_uncalibrated(reason: str, seen: int, needed: int) -> str:
-    held_out = counted(seen, "held-out source sample")
+    is_or_are, held_out = "is" if seen == 1 else "are", counted(seen, "held-out source sample")
     left = f"{counted(seen, 'sample')} would be left"
     return {
         "no source": "there are no source samples to hold out",
         "none held out": "no source samples were held out; --holdout 0.2 holds a fifth of them out",
-        "few held out": f"{held_out}, at least {needed:,} are needed",
+        "few held out": f"there {is_or_are} {held_out}, and it takes at least {needed:,}",
         "few left": f"with source samples held out, {left}, fewer than a batch of {needed:,}",
     }.get(reason, "")
 

@@ -131,11 +131,11 @@ class FeatureStore:
                 refused.append(error)
                 left += 1
         if refused:
-            seen = f"{counted(left, 'file')} of it cannot" if left else "it cannot all"
+            seen = counted(left, "file") if left else "some files"
             raise InputError(
-                f"{self.folder}: {seen} be removed ({refused[0].strerror}:"
-                f" {refused[0].filename}); {freed / 1e6:,.1f} MB are removed; get permission to"
-                " write there, or choose another folder by EQUIDA_CACHE"
+                f"{self.folder}: {seen} could not be removed ({refused[0].strerror}:"
+                f" {refused[0].filename}), {freed / 1e6:,.1f} MB were; get permission to write"
+                " there, or set EQUIDA_CACHE to another folder"
             )
         return freed
 

@@ -199,13 +199,13 @@ def _places(shown: ShownRun) -> list[tuple[Any, ...]]:
 
 def facts(content: PageContent) -> str:
     """How much is on the page, in words."""
-    counted = [
+    figures = [
         (len(content.finished), "finished run"),
         (len(content.systems), "system"),
         (len(content.tasks), "task"),
         (len({shown.seed for shown in content.finished}), "seed"),
     ]
-    words = [f"{count} {name}{'' if count == 1 else 's'}" for count, name in counted]
+    words = [counted(count, name) for count, name in figures]
     if content.unfinished:
         words.append(f"{len(content.unfinished)} unfinished or failed")
     return " · ".join(words)

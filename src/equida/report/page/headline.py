@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from equida.errors import counted, enumerated
 from equida.report.page.content import PageContent, ShownGroup
 from equida.runs.significance import Outcome, paired_test
 from equida.runs.table import Cell, heading
@@ -93,19 +94,19 @@ def _comparison(group: ShownGroup, best: _Standing, others: Sequence[_Standing])
     if not open_cases:
         return ", and is ahead of all others"
     ahead = [name for key, names in found.items() if key[0] == "holds" for name in names]
-    text = f", and is ahead of {in_a_sentence(ahead)}" if ahead else ""
+    text = f", and is ahead of {enumerated(ahead, MOST_NAMES)}" if ahead else ""
     for (outcome, pairs), names in open_cases.items():
-        text += f"; {_reason(outcome, pairs)} {in_a_sentence(names)}"
+        text += f"; {_reason(outcome, pairs)} {enumerated(names, MOST_NAMES)}"
     return text
 
 
 def _reason(outcome: Outcome, pairs: int) -> str:
-    counted = f"{pairs} pair{'' if pairs == 1 else 's'} of runs"
+    seen = counted(pairs, "pair of runs", "pairs of runs")
     if outcome == "too few pairs":
-        return f"{counted} {'is' if pairs == 1 else 'are'} too few to tell it apart from"
+        return f"{seen} {'is' if pairs == 1 else 'are'} too few to tell it apart from"
     if outcome == "does not hold":
-        return f"in the {counted} that it shares with them, it is behind"
-    return f"{counted} cannot tell it apart from"
+        return f"in the {seen} that it shares with them, it is behind"
+    return f"{seen} cannot tell it apart from"
 
 
 def _outcome(group: ShownGroup, best: Variant, other: Variant, tests: int) -> tuple[Outcome, int]:
@@ -114,15 +115,3 @@ def _outcome(group: ShownGroup, best: Variant, other: Variant, tests: int) -> tu
     if not pairs:
         return "too few pairs", 0
     return paired_test(list(pairs.values())).outcome_among(tests), len(pairs)
-
-
-def in_a_sentence(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    >>> in_a_sentence(["BNM"]), in_a_sentence(["BNM", "IM", "NSM"]), in_a_sentence(list("abcdef"))
-    ('BNM', 'BNM, IM and NSM', 'a, b, c and 3 others')
-    """
-    if len(names) > MOST_NAMES:
-        names = [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} others"]
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
