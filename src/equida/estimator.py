@@ -580,8 +580,13 @@ def _labels_of(y: ArrayLike, rows: NDArray[np.int64]) -> NDArray[Any]:
     labels = np.asarray(_safe_indexing(y, rows))
     if labels.dtype != object:
         return labels
+    return np.asarray(labels.tolist()) if len(_kinds(labels)) == 1 else labels
+
+
+def _kinds(labels: NDArray[Any]) -> set[str]:
+    """The kinds of labels among objects; numbers of all types are of one kind."""
     kinds = {np.asarray(label).dtype.kind for label in labels.tolist()}
-    return np.asarray(labels.tolist()) if len(kinds) == 1 else labels
+    return {"number" if kind in "iuf" else kind for kind in kinds}
 
 
 def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -589,6 +594,8 @@ def _classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
     known = column_or_1d(y, warn=True)
     assert_all_finite(known, input_name="y")
     try:
+        if known.dtype == object and len(_kinds(known)) > 1:
+            raise TypeError
         check_classification_targets(known)
         classes, labels = np.unique(known, return_inverse=True)
     except TypeError:  # they cannot be sorted, or are bytes

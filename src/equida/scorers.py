@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from equida.errors import InputError
 from equida.estimator import EquidaClassifier, source_rows
 from equida.evaluation.predictions import DomainPredictions, InputRows
-from equida.evaluation.validators import VALIDATORS
+from equida.evaluation.validators import VALIDATORS, Validator
 from equida.training.evaluate import kept_figure
 
 SHORT = {"im": "information_maximization"}
@@ -73,7 +73,7 @@ class LabelFreeScorer(BaseEstimator):
             # Held-out rows of the source say more than those that the model has learned.
             return _accuracy(estimator, X, y, None if sample_domain is None else known)
         if not len(unknown) or "cluster_labels" in validator.needs:  # new rows have no such labels
-            return _recorded(estimator, validator.name)
+            return _recorded(estimator, validator)
         target = _predictions(estimator, _safe_indexing(X, unknown), None)
         seen = None
         if "source" in validator.needs and len(known) and y is not None:
@@ -162,10 +162,16 @@ def _predictions(estimator: Any, X: ArrayLike, y: ArrayLike | None) -> DomainPre
     return DomainPredictions(log_probs, inputs=inputs)
 
 
-def _recorded(estimator: Any, name: str) -> float:
+def _recorded(estimator: Any, validator: Validator) -> float:
     """The score of the target that an EquidaClassifier was fitted with, of the weights it kept."""
+    name, of_fit = validator.name, "cluster_labels" in validator.needs
     model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(model, EquidaClassifier):
+        if of_fit:
+            raise InputError(
+                f"scorer {name!r} is of the cluster labels that an EquidaClassifier finds when it"
+                f" is fitted, and {type(model).__name__} has none; choose another scorer"
+            )
         raise InputError(
             f"scorer {name!r} has no target rows; pass sample_domain= with target rows among X, "
             "which scikit-learn does where metadata routing is enabled"
@@ -176,8 +182,7 @@ def _recorded(estimator: Any, name: str) -> float:
         others = ", or pass sample_domain= with target rows among X"
         raise InputError(
             f"scorer {name!r} was not computed while the model was fitted; fit with "
-            f"recipe_params={{'keep': {name!r}}}"
-            + ("" if "cluster_labels" in VALIDATORS[name].needs else others)
+            f"recipe_params={{'keep': {name!r}}}" + ("" if of_fit else others)
         )
     return figure
 

@@ -10,10 +10,10 @@ from equida.data import (
     ArrayDomain,
     array_domain,
     check_readable,
-    drop_unreadable,
+    drop_samples,
     image_folder,
 )
-from equida.data.checks import check_finite, without_unreadable
+from equida.data.checks import check_finite, find_unreadable, without_unreadable
 from equida.errors import InputError
 
 
@@ -41,14 +41,14 @@ def test_what_is_done_already_is_not_advised(tmp_path: Path) -> None:
     (tmp_path / "mug").mkdir()
     (tmp_path / "mug" / "1.png").write_text("hello")
     domain = image_folder(tmp_path)
-    with pytest.raises(InputError, match=r"1 of 1 files .* replace or delete it:"):
-        without_unreadable(domain, check_readable(domain), skip=True)
+    with pytest.raises(InputError, match=r"1 of 1 file .* replace or delete it:"):
+        without_unreadable(domain, find_unreadable(domain), skip=True)
 
 
 def test_without_leave_to_skip_the_job_stops_with_all_names(damaged: Path) -> None:
     domain = image_folder(damaged)
     with pytest.raises(InputError) as error:
-        without_unreadable(domain, check_readable(domain), skip=False)
+        without_unreadable(domain, find_unreadable(domain), skip=False)
     said = str(error.value)
     assert "2 of 6 files" in said
     assert "mug/3.png: empty file" in said
@@ -58,7 +58,7 @@ def test_without_leave_to_skip_the_job_stops_with_all_names(damaged: Path) -> No
 
 def test_with_leave_they_are_left_out_and_counted(damaged: Path) -> None:
     domain = image_folder(damaged)
-    kept = without_unreadable(domain, check_readable(domain), skip=True)
+    kept = without_unreadable(domain, find_unreadable(domain), skip=True)
     assert list(kept.paths) == ["mug/1.png", "mug/2.png", "pen/1.png", "pen/2.png"]
     assert kept.labels is not None
     assert kept.labels.tolist() == [0, 0, 1, 1]
@@ -67,8 +67,8 @@ def test_with_leave_they_are_left_out_and_counted(damaged: Path) -> None:
 def test_nothing_readable_cannot_be_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"")
     domain = image_folder(tmp_path)
-    with pytest.raises(InputError, match="1 of 1 files"):
-        without_unreadable(domain, check_readable(domain), skip=True)
+    with pytest.raises(InputError, match="1 of 1 file"):
+        without_unreadable(domain, find_unreadable(domain), skip=True)
 
 
 def test_rows_with_values_that_are_not_finite() -> None:
@@ -78,7 +78,7 @@ def test_rows_with_values_that_are_not_finite() -> None:
     bad = check_readable(domain)
     assert check_readable(domain, deep=True) == bad
     assert [row for row, _ in bad] == ["row 3", "row 590"]
-    assert len(drop_unreadable(domain, bad)) == 598
+    assert len(drop_samples(domain, find_unreadable(domain))) == 598
 
 
 def test_every_view_of_a_row_is_looked_at() -> None:

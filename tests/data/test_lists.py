@@ -116,7 +116,7 @@ def test_a_missing_file_is_kept_to_be_named_with_the_others(images: Path) -> Non
         ([f"amazon/images/mug/1.jpg {10**19}"], None, "the number of its class, from 0"),
         (["amazon/images/mug/1.jpg 0", "amazon/images/mug/2 2.jpg"], None, ":2: "),
         (["amazon/images/mug/1.jpg", "amazon/images/mug/1.jpg 0"], None, "is labelled, unlike"),
-        (["/nowhere/at/all/1.jpg 0"], None, "give the folder that holds the images as root"),
+        (["/nowhere/at/all/1.jpg 0"], None, "move the list into the folder that holds the images"),
         ([""], None, "is empty"),
         (["amazon/images/mug/1.jpg 99999999999"], None, "counted from 0"),
     ],

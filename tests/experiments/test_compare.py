@@ -16,7 +16,7 @@ from equida.evaluation.validators import VALIDATORS
 from equida.experiments import run as experiments
 from equida.experiments.compare import CompareRequest, best_rows, pick_notes, run_compare
 from equida.experiments.execute import Ended, Workers, do_run
-from equida.experiments.grid import PlannedRun
+from equida.experiments.grid import PlannedRun, check_selected
 from equida.experiments.run import BenchRequest, run_bench
 from equida.runs.read import load_run
 from equida.runs.table import Cell, Column, Row, Table, ranked
@@ -143,10 +143,15 @@ def test_without_target_labels_there_is_no_accuracy(
 
 
 def test_no_oracle_without_target_labels(blobs: Path, tmp_path: Path, here: list[str]) -> None:
-    """Before: a table of dashes."""
+    """Before: a table of dashes, and later an advice that was refused."""
     asked = request(blobs, tmp_path / "out", "bare", select="oracle")
-    with pytest.raises(InputError, match="--select oracle needs target labels, and bare has none"):
+    said = "--select oracle needs target labels, and bare has none; choose last or one of "
+    with pytest.raises(InputError, match=said) as error:
         run_compare(asked, Remarks())
+    offered = str(error.value).partition(" one of ")[2].split(", ")
+    assert {"bnm", "snd"} <= set(offered)
+    for name in offered:
+        check_selected([Variant("nsm")], name)
     assert not here
     assert not (tmp_path / "out").exists()
 

@@ -74,3 +74,11 @@ def test_rounding_breaks_no_ties() -> None:
             for start, change in zip(starts, changes, strict=True)
         ]
         assert paired_test(differences).p == expected
+
+
+def test_shares_are_compared_as_finely_as_percentages() -> None:
+    """Before: differences of equity, which is a share, were tied or left out below 5e-5."""
+    small = [1e-5, 2e-5, 3e-5, 4e-5, 1e-4, 2e-4]
+    assert paired_test(small, one=1.0).p == smallest_p(6)
+    percentages = [100.0 * difference for difference in small]
+    assert paired_test(percentages).p == smallest_p(6)

@@ -55,12 +55,17 @@ def array_domain(
 
 
 def _check_index(values: Any, labels: Any, name: str) -> None:
-    """Refuse labels of a pandas Series whose index has the rows' in another order."""
+    """Refuse labels of a pandas Series whose index has the rows' in another order.
+
+    An index that does not tell its rows apart says nothing of their order.
+    """
     rows: Any = getattr(values, "index", None)
     theirs: Any = getattr(labels, "index", None)
-    if not hasattr(rows, "equals") or not hasattr(theirs, "equals") or len(rows) != len(theirs):
+    if not hasattr(rows, "equals") or not hasattr(theirs, "equals") or rows.equals(theirs):
         return
-    if not rows.equals(theirs) and rows.isin(theirs).all():
+    if not (rows.is_unique and theirs.is_unique) or len(rows) != len(theirs):
+        return
+    if set(rows) == set(theirs):
         raise InputError(
             f"{name}: the index of the labels has the rows in another order than the values; give"
             " them in one order, such as y.loc[X.index]"

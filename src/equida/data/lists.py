@@ -53,7 +53,8 @@ def image_list(
     ('mug', 'pen')
     """
     lines = _read(existing(file))
-    bases = [existing(root)] if root else [lines.file.parent, lines.file.parent.parent]
+    own = lines.file.parent
+    bases = [existing(root)] if root else [own, Path(os.path.normpath(own / ".."))]
     base, places = _placed(lines, bases)
     paths = [
         f"{places[folder]}{path[len(folder) :].lstrip('/')}"
@@ -208,10 +209,11 @@ def _placed(lines: _Lines, bases: Sequence[Path]) -> tuple[Path, dict[str, str]]
             # A missing folder keeps its path; its files are named when they are read.
             places = {folder: folder if at is None else at for folder, at in found.items()}
             return base, {folder: f"{at}/" if at else "" for folder, at in places.items()}
-    tried = " or ".join(map(str, bases))
+    tried = " or ".join(dict.fromkeys(map(str, bases)))
     raise InputError(
         f"{lines.at(0)}: {lines.paths[0]!r} does not exist, nor does any ending of it under"
-        f" {tried}; give the folder that holds the images as root"
+        f" {tried}; move the list into the folder that holds the images, or (in Python) give that"
+        " folder as root"
     )
 
 

@@ -240,7 +240,9 @@ def _from_file(
         raise InputError(
             f"{file} has no domain {exact} ({wanted.title}); it holds {', '.join(names)}"
         )
-    rows = feature_domain(file, domain=same[0], classes=chosen.classes, name=exact)
+    # The classes of a user's data set come from its labels: numbers are names there, not indices.
+    known = None if chosen.own else chosen.classes
+    rows = feature_domain(file, domain=same[0], classes=known, name=exact)
     return _under(rows, chosen.classes, str(file))
 
 

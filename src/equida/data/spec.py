@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from equida.data.benchmarks import Benchmark, benchmark
-from equida.data.checks import Unreadable, check_finite, check_readable, without_unreadable
+from equida.data.checks import Unreadable, check_finite, find_unreadable, named, without_unreadable
 from equida.data.domain import ArrayDomain, Domain, DomainT, ImageDomain
 from equida.data.folders import unlabelled_folder
 from equida.data.layouts import choice_files
@@ -109,7 +109,7 @@ class DataPlaces:
     def __init__(self) -> None:
         self._trees: dict[Path, FolderTree] = {}
         self._digests: dict[Path, str] = {}
-        self._unreadable: dict[tuple[Path, bytes, bool], Unreadable] = {}
+        self._unreadable: dict[tuple[Path, bytes, bool], dict[int, str]] = {}
 
     def __getitem__(self, path: str | Path) -> Path | FolderTree:
         absolute = Path(path).expanduser().absolute()
@@ -125,16 +125,16 @@ class DataPlaces:
             self._digests[known] = _digest(place)
         return self._digests[known]
 
-    def unreadable(self, domain: Domain, *, deep: bool) -> Unreadable:
-        """The samples of a domain that cannot be read (see `check_readable`).
+    def unreadable(self, domain: Domain, *, deep: bool) -> dict[int, str]:
+        """The samples of a domain that cannot be read (see `find_unreadable`).
 
         A domain is in many tasks of a data set, and its files are looked at for the first of them.
         """
         if not isinstance(domain, ImageDomain):
-            return check_readable(domain, deep=deep)
+            return find_unreadable(domain, deep=deep)
         key = (domain.root, domain.paths.digest(), deep)
         if key not in self._unreadable:
-            self._unreadable[key] = check_readable(domain, deep=deep)
+            self._unreadable[key] = find_unreadable(domain, deep=deep)
         return self._unreadable[key]
 
 
@@ -340,7 +340,7 @@ def _readable(domain: DomainT, skip: bool, places: DataPlaces) -> tuple[DomainT,
     if isinstance(domain, ArrayDomain) and not skip:
         return domain, []
     bad = places.unreadable(domain, deep=skip)
-    return without_unreadable(domain, bad, skip=skip), bad
+    return without_unreadable(domain, bad, skip=skip), named(domain, bad)
 
 
 def _source_free(classes: tuple[str, ...], target: Domain, test: Domain | None) -> Task:
@@ -361,7 +361,11 @@ def _refuse_mostly_absent(source: Domain) -> None:
 
 
 def _apart(source: str, target: str) -> tuple[str, str]:
-    """The last parts of two paths that differ, for the domains' names: cam1/images, cam2/images."""
+    """The last parts of two paths that differ, as names of the domains.
+
+    >>> _apart("cam1/images", "cam2/images")
+    ('cam1', 'cam2')
+    """
     ends = (Path(source).name, Path(target).name)
     pairs = zip(reversed(Path(source).parts), reversed(Path(target).parts), strict=False)
     return next((pair for pair in pairs if pair[0] != pair[1]), ends)

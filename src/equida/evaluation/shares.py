@@ -186,9 +186,12 @@ def check_rows(
             f"source and target have shapes {shapes[0]} and {shapes[1]}; expected (rows, features)"
             " of each, with the same features and at least one row"
         )
-    for name, rows in (("source", source), ("target", target)):
+    for name, given in (("source", source), ("target", target)):
+        rows = np.asarray(given)
+        if rows.dtype.kind not in "fiub":
+            raise InputError(f"{name} holds {rows.dtype}; expected real numbers")
         # The sum is finite only if every value is, and needs no memory.
-        if not np.isfinite(np.sum(np.asarray(rows), dtype=np.float64)):
+        if not np.isfinite(np.sum(rows, dtype=np.float64)):
             raise InputError(f"{name} has a value that is not finite; leave such rows out")
         largest = max(abs(float(np.min(rows))), abs(float(np.max(rows))))
         if largest > LARGEST:
@@ -196,28 +199,28 @@ def check_rows(
                 f"{name} has a value of {largest:g}, whose square is too large for float32; scale"
                 " the features"
             )
-    given = np.asarray(labels)
-    if given.shape != (shapes[0][0],):
+    known = np.asarray(labels)
+    if known.shape != (shapes[0][0],):
         raise InputError(
-            f"labels have shape {given.shape}; expected one for each of {shapes[0][0]} source rows"
+            f"labels have shape {known.shape}; expected one for each of {shapes[0][0]} source rows"
         )
-    if given.dtype.kind not in "iu":
-        raise InputError(f"labels are {given.dtype}; expected whole numbers from 0")
-    least, most = int(given.min()), int(given.max())
+    if known.dtype.kind not in "iub":
+        raise InputError(f"labels are {known.dtype}; expected whole numbers from 0")
+    least, most = int(known.min()), int(known.max())
     if least < 0 or (classes is not None and most >= classes):
         wrong = least if least < 0 else most
         end = "" if classes is None else f" to {classes - 1}"
         raise InputError(
             f"labels hold {wrong}; expected numbers from 0{end} (leave rows without a label out)"
         )
-    return given.astype(np.int64), most + 1 if classes is None else classes
+    return known.astype(np.int64), most + 1 if classes is None else classes
 
 
 def _centred(rows: ArrayLike, source: ArrayLike) -> Array:
     """The rows less the source's mean."""
     centre: Array = np.mean(np.asarray(source), axis=0, dtype=np.float64)
     # In place: rows of features are many megabytes, and every copy counts.
-    moved: Array = np.array(rows, np.float64)
+    moved: Array = np.array(np.asarray(rows), np.float64)
     moved -= centre
     return moved
 

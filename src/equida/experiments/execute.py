@@ -5,6 +5,7 @@ and `running.json` (who is at it).
 """
 
 import contextlib
+import dataclasses
 import functools
 import logging
 import os
@@ -139,15 +140,17 @@ def do_runs(planned: Sequence[PlannedRun], workers: Workers) -> Iterator[Ended]:
     for run in planned:
         for name in ("failed.json", "running.json"):
             (run.folder / name).unlink(missing_ok=True)
-    left = {str(run.folder): run for run in planned}
+    # A process may have begun in another folder than this one is in by now.
+    left = {os.path.abspath(run.folder): run for run in planned}
     with _backend(workers) as parallel:
         # Each round ends runs, or costs some run one of its attempts.
         for _ in range((MOST_ATTEMPTS + 1) * len(planned) + 1):
             if not left:
                 return
             for ended in _round(_next(list(left.values())), workers, parallel):
-                if left.pop(ended.folder, None) is not None:
-                    yield ended
+                if ended.folder in left:
+                    here = left.pop(ended.folder).folder
+                    yield dataclasses.replace(ended, folder=str(here))
     if left:
         raise InputError(
             f"worker processes keep dying before they begin (runs that are left: {len(left):,});"
@@ -174,8 +177,9 @@ def _round(planned: Sequence[PlannedRun], workers: Workers, parallel: Any) -> It
     modules = () if alone else _validator_modules(planned)
     grid, code = os.getpid(), plugins.permission(modules)
     tasks = (
-        delayed(do_run)(run.config, str(run.folder), number, workers.threads, grid, code, run.judge)
+        delayed(do_run)(run.config, folder, number, workers.threads, grid, code, run.judge)
         for number, run in enumerate(planned)
+        for folder in [os.path.abspath(run.folder)]
     )
     with contextlib.suppress(BrokenProcessPool):
         yield from parallel(tasks)

@@ -117,7 +117,7 @@ class FeatureExtractor:
             meter: told of the progress.
             store: where features of other calls are, and these will be; None: nowhere.
             shards: computes in other processes (`models.shards`); None: in this one.
-            keep_domains: refuse a file that holds a domain of which no image is among these.
+            keep_domains: refuse a file that holds a domain that is not among these.
         """
         check_feature_file(out)  # the settings below load the network, which takes seconds
         engine_here(options.engine, self.name)

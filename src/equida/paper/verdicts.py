@@ -87,7 +87,9 @@ def judge(
     means = [statistics.fmean(values) for values in by_task.values()]
     return dataclasses.replace(
         verdict,
-        test=paired_test(list(differences.values()), downward=downward),
+        test=paired_test(
+            list(differences.values()), downward=downward, one=100.0 if unit == "points" else 1.0
+        ),
         tasks=len(by_task),
         tasks_for=sum(mean < 0 if downward else mean > 0 for mean in means),
         seeds=len({seed for _, seed in differences}),

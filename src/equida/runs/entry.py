@@ -32,9 +32,10 @@ def check_selection(select: str) -> str:
 def check_labelled(select: str, labelled: bool, target: str) -> None:
     """Raise InputError where the step with the best accuracy is asked for without target labels."""
     if select == "oracle" and not labelled:
+        cheap = ", ".join(name for name in VALIDATORS if not VALIDATORS[name].costly)
         raise InputError(
-            f"--select oracle needs target labels, and {target} has none; choose another --select,"
-            f" one of {', '.join(name for name in selection_titles() if name != 'oracle')}"
+            f"--select oracle needs target labels, and {target} has none; choose last or one of"
+            f" {cheap}"
         )
 
 

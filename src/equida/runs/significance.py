@@ -12,9 +12,10 @@ Outcome = Literal["holds", "does not hold", "undecided", "too few pairs"]
 LEVEL = 0.05
 FEWEST_PAIRS = 6
 """Wilcoxon's two-sided p of n pairs is 2 / 2^n at least: 0.0625 of five, 0.031 of six."""
-TIED = 5e-5
-"""Differences that are so near to each other have one rank. Older results hold accuracies in single
-precision, whose noise, 2e-5 points, must not break the ties of equal counts of samples."""
+TIED = 5e-7
+"""Differences that are so near to each other, as shares of 1, have one rank. Older results hold
+accuracies in single precision, whose noise, 2e-7, must not break the ties of equal counts of
+samples."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,17 @@ class PairedTest:
         return "holds" if low > 0 else "does not hold" if high < 0 else "undecided"
 
 
-def paired_test(differences: Sequence[float], *, downward: bool = False) -> PairedTest:
+def paired_test(
+    differences: Sequence[float], *, downward: bool = False, one: float = 100.0
+) -> PairedTest:
     """The test of whether paired differences are above 0, or below it.
 
     Fewer than six pairs decide nothing, whatever they are.
+
+    Args:
+        differences: one for each pair.
+        downward: whether the claim is that they are below 0.
+        one: what the scores that differ call the whole: 100 if they are percentages.
 
     >>> paired_test([1.0, 2.0, 1.5, 1.2, 0.8, 1.9]).outcome
     'holds'
@@ -59,7 +67,9 @@ def paired_test(differences: Sequence[float], *, downward: bool = False) -> Pair
 
     error = statistics.stdev(differences) / math.sqrt(count)
     half = float(stats.t.ppf(1 - LEVEL / 2, count - 1)) * error
-    return PairedTest(count, mean, (mean - half, mean + half), _wilcoxon(differences), downward)
+    return PairedTest(
+        count, mean, (mean - half, mean + half), _wilcoxon([d / one for d in differences]), downward
+    )
 
 
 def _wilcoxon(differences: Sequence[float]) -> float:

@@ -18,7 +18,7 @@ from equida.data import ArrayDomain, Domain, Task
 from equida.data.batches import eval_batches
 from equida.data.classes import class_key, match_classes
 from equida.data.transforms import Transform
-from equida.errors import InputError
+from equida.errors import InputError, enumerated
 from equida.evaluation.shares import ShareEstimate, estimate_shares
 from equida.methods import Method, configure
 from equida.methods.aiming import AimingMethod, prior_title
@@ -204,8 +204,7 @@ def _given_title(prior: str, classes: Sequence[str]) -> str:
     missing = [name for name in classes if class_key(name) not in named]
     if not missing:
         return title
-    more = f" and {len(missing) - 3} others" if len(missing) > 3 else ""
-    return f"{title} (which has none for {', '.join(missing[:3])}{more})"
+    return f"{title} (which has none for {enumerated(missing, 4)})"
 
 
 def _records(

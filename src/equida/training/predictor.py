@@ -24,7 +24,7 @@ from equida.data import (
     array_domain,
     read_image,
 )
-from equida.data.checks import check_finite, check_readable, drop_unreadable
+from equida.data.checks import check_finite, drop_samples, find_unreadable, named
 from equida.data.feature_file import SUFFIXES
 from equida.data.lists import image_list
 from equida.data.open import LIST_SUFFIXES, open_path, split_path
@@ -238,10 +238,10 @@ class Predictor:
                 f"{rows.name}: rows have shape {given}; expected {expected}, as the run was trained"
             )
         check_columns(rows.columns, self.columns, rows.name)
-        bad = check_readable(rows) if skip_unreadable else []
-        rows = drop_unreadable(rows, bad) if bad else rows
+        bad = find_unreadable(rows, views=1) if skip_unreadable else {}
+        left_out = dataclasses.replace(joined([], self.classes), unreadable=tuple(named(rows, bad)))
+        rows = drop_samples(rows, bad) if bad else rows
         check_finite(rows, views=1)
-        left_out = dataclasses.replace(joined([], self.classes), unreadable=tuple(bad))
         starts = range(0, len(rows), batch_size)
         batches = (self._row_batch(rows, start, start + batch_size) for start in starts)
         return chain([left_out] if bad else [], batches)

@@ -324,9 +324,14 @@ def _small_domains(task: Task, batch_size: int) -> str:
 
 
 def _several_views(task: Task) -> str:
-    """In one line, that arrays of three axes are views of samples; "" where there are none."""
+    """In one line, that arrays of three axes are views of samples; "" where there are none.
+
+    Rows that know their files are features of these: nobody takes their views for anything else.
+    """
     for domain in (task.source, task.target):
-        shape = domain.values.shape if isinstance(domain, ArrayDomain) else ()
+        if not isinstance(domain, ArrayDomain) or domain.paths is not None:
+            continue
+        shape = domain.values.shape
         if len(shape) == 3:
             return (
                 f"{domain.name} has {shape[1]} views of {shape[2]} features for each sample, of"

@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -212,8 +212,26 @@ def _first_bytes(path: Path) -> bytes:
         return size + file.read(length)
 
 
+@dataclass
+class HeldDomain:
+    """What a feature file holds of a domain.
+
+    Attributes:
+        contents: the digests of its images.
+        paths: their paths.
+    """
+
+    contents: set[bytes] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
+
+
 class Existing:
-    """A feature file from an earlier call, whose features can be used again."""
+    """A feature file from an earlier call, whose features can be used again.
+
+    Attributes:
+        content: the digest of the image of each row.
+        domains: what it holds of each domain that has rows.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.first = path, _first_bytes(path)
@@ -221,6 +239,7 @@ class Existing:
         self.metadata: dict[str, Any] = json.loads(self._entries["__metadata__"]["equida"])
         self.content = np.array(self._map("content"))
         self.row_shape: tuple[int, ...] = self._map("features").shape[1:]
+        self.domains = self._held()
 
     @classmethod
     def open(cls, path: Path) -> "Existing | None":
@@ -255,17 +274,23 @@ class Existing:
         same = all(self.metadata.get(key) == value for key, value in settings.as_json().items())
         return same and self.row_shape == settings.row_shape
 
-    def images_by_domain(self) -> dict[str, set[bytes]]:
-        """The digests of the images of each domain."""
-        found: dict[str, set[bytes]] = {name: set() for name in self.metadata["domains"]}
-        names = list(found)
-        for owner, content in zip(self._map("domains").tolist(), self.content, strict=True):
-            found[names[owner]].add(content.tobytes())
-        return found
-
     def features(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """The features of some rows; the file is mapped only while they are read."""
         return self._map("features")[rows]
+
+    def _held(self) -> dict[str, HeldDomain]:
+        names: list[str] = self.metadata["domains"]
+        paths = self.metadata.get("paths")
+        if paths is None:
+            joined = self._map("paths").tobytes()
+            paths = joined.decode("utf-8", "surrogateescape").split("\n")
+        found: dict[str, HeldDomain] = {}
+        owners = self._map("domains").tolist()
+        for owner, content, name in zip(owners, self.content, paths, strict=True):
+            held = found.setdefault(names[owner], HeldDomain())
+            held.contents.add(content.tobytes())
+            held.paths.add(name)
+        return found
 
     def _map(self, name: str) -> NDArray[Any]:
         entry = self._entries[name]

@@ -92,7 +92,7 @@ def write_features(
         store: where features of other calls are, and these will be; None: nowhere.
         engine_name: what runs the network, with its version, as far as that is known by now.
         shards: has other processes compute the features, instead of `forward`; None: nobody else.
-        keep_domains: refuse a file that holds a domain of which no image is among these.
+        keep_domains: refuse a file that holds a domain that is not among these.
 
     Raises:
         InputError: some images cannot be read (the message names all of them), the domains have
@@ -103,7 +103,7 @@ def write_features(
         contents = Contents(path, folder, domains, options.workers, meter)
         existing = Existing.open(path)
         if existing is not None and keep_domains:
-            _check_keeps(existing, {contents.of(number) for number in range(len(contents))})
+            _check_keeps(existing, domains, {contents.of(k) for k in range(len(contents))})
         if existing is not None and not (
             existing.made_with(settings) and made_by(options.engine, existing.engines)
         ):
@@ -151,10 +151,18 @@ def write_features(
     return Extraction(len(kept), computed, skipped, written, len(stored_rows), engines)
 
 
-def _check_keeps(existing: Existing, images: set[bytes]) -> None:
-    """Raise InputError where the file would lose all rows of a domain."""
-    held = existing.images_by_domain()
-    lost = [name for name, contents in held.items() if not contents & images]
+def _check_keeps(existing: Existing, domains: Sequence[ImageDomain], contents: set[bytes]) -> None:
+    """Raise InputError where the file would lose all rows of a domain.
+
+    It does not where the domain is given again: with one of its images, or with its name and one of
+    its paths.
+    """
+    given = {domain.name: set(domain.paths) for domain in domains}
+    lost = [
+        name
+        for name, held in existing.domains.items()
+        if not held.contents & contents and not held.paths & given.get(name, set())
+    ]
     if lost:
         raise InputError(
             f"{existing.path} holds features of other images ({', '.join(lost)}), which would be"
