@@ -249,3 +249,53 @@ def test_a_bare_name_of_a_list_beside_its_images(monkeypatch: pytest.MonkeyPatch
     domain = open_domain("all.txt")
     assert isinstance(domain, ImageDomain)
     assert os.path.samefile(domain.path(0), "../a/red/0.jpg")
+
+
+def test_predictions_for_a_data_frame_have_its_index() -> None:
+    """Before: 0, 1, 2, ..., so that joining them to the frame mixed its rows up."""
+    data = blobs()
+    columns = [f"c{number}" for number in range(8)]
+    source = pd.DataFrame(data.source, columns=columns)
+    target = pd.DataFrame(data.target, columns=columns, index=[f"part {k}" for k in range(60)])
+    run = equida.adapt(
+        (source, data.labels), target, recipe_params=SHORT, out="run", progress=False
+    )
+    plain = run.predict(target.to_numpy()).to_frame()
+    assert plain.index.tolist() == list(range(60))
+    chosen = target.iloc[[7, 3, 40]].copy()
+    chosen.iloc[1, 0] = np.nan
+    found = run.predict(chosen, skip_unreadable=True, batch_size=1).to_frame()
+    assert found.index.tolist() == ["part 7", "part 40"]
+    assert found["label"].tolist() == plain["label"].iloc[[7, 40]].tolist()
+
+
+@pytest.mark.slow(reason="computes features")
+def test_features_that_the_store_cannot_keep(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before: they were computed anew by every command, and nobody knew why."""
+    write_pictures(Path(), ["a", "b"], ["red", "blue"])
+    Path("a_file").touch()
+    monkeypatch.setenv("EQUIDA_CACHE", "a_file")
+    equida.adapt(
+        "a",
+        "b",
+        features=True,
+        backbone="tf_efficientnet_lite0",
+        recipe_params=SHORT,
+        out="run",
+        progress=False,
+    )
+    said = "features are not kept for other commands (Not a directory: a_file"
+    assert [line for line in caplog.messages if line.startswith(said)]
+
+
+def test_folders_in_class_folders_are_not_taken_for_domains(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before: "Usable", and a command that refuses them."""
+    write_pictures(Path("photos"), ["mug", "pen"], ["all"])
+    assert main(["doctor", "photos"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "photos: every sample is of one class, and training needs at least two" in said
+    assert "Run it" not in said

@@ -138,3 +138,17 @@ def test_only_the_making_of_a_request_takes_flags_without_a_type() -> None:
                     known = {"request_from", "overrides", "alternatives", "benchmark"}
                     assert names <= known, f"{file.name} does work: {names - known}"
     assert found == {"adapt", "bench", "compare", "tune"}
+
+
+@pytest.mark.parametrize(("value", "colours"), [("", True), ("1", False)])
+def test_no_color_is_obeyed_in_help(
+    value: str, colours: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: the help of a command had colours in any terminal."""
+    monkeypatch.setitem(tyro._experimental_options, "ansi_codes", True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(SystemExit):
+        main(["features", "--help"])
+    assert ("\x1b[36m" in capsys.readouterr().out) == colours

@@ -206,6 +206,17 @@ def test_vmap_and_functional_gradient(name: str) -> None:
         torch.testing.assert_close(gradient, torch.autograd.grad(loss(leaf), leaf)[0])
 
 
+@pytest.mark.parametrize("loss", [cwsm, nsm])
+def test_derivatives_in_forward_mode_are_refused(loss: Callable[[Tensor], Tensor]) -> None:
+    """Before: in words of torch, which do not say what to do instead."""
+    logits = random_logits(6, 4)
+    twice = torch.func.jacrev(torch.func.jacrev(loss))(logits)
+    torch.testing.assert_close(twice, torch.autograd.functional.hessian(loss, logits))
+    for name in ("hessian", "jacfwd"):
+        with pytest.raises(NotImplementedError, match=r"use torch\.func\.jacrev, twice"):
+            getattr(torch.func, name)(loss)(logits)
+
+
 @pytest.mark.slow(reason="the compiler is asked about every loss")
 @every_form
 def test_compiles_as_one_graph(name: str) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import difflib
 import inspect
+import os
 import re
 import sys
 import typing
@@ -37,6 +38,8 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
         InputError: an option is unknown, missing or has a value that it does not allow.
         SystemExit: the help was asked for and has been printed.
     """
+    if os.environ.get("NO_COLOR"):  # which tyro does not look at
+        getattr(tyro, "_experimental_options", {})["ansi_codes"] = False
     with _complaints(arguments, verb):
         return tyro.cli(
             arguments,

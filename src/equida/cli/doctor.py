@@ -111,6 +111,13 @@ def _print_own(console: Console, found: DataCheck, arguments: Arguments) -> None
     if found.written is not None:
         console.print(f"Written: {found.written}", markup=False)
     images = " --features" if any(isinstance(d, ImageDomain) for d in domains.values()) else ""
+    if found.too_few_classes:
+        console.print(
+            f"{place}: every sample is of one class, and training needs at least two; expected"
+            " DIR/DOMAIN/CLASS/image.jpg, without folders inside those of the classes",
+            markup=False,
+        )
+        return
     console.print(f"Run it: equida bench {place}{images} --out RUNS", markup=False)
 
 

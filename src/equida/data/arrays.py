@@ -51,7 +51,9 @@ def array_domain(
     _check_index(values, labels, name)
     known, names = labels_and_classes(labels, len(rows), classes, name)
     columns = _column_names(values)
-    return ArrayDomain(rows, name=name, classes=names, labels=known, columns=columns)
+    domain = ArrayDomain(rows, name=name, classes=names, labels=known, columns=columns)
+    domain.index = getattr(values, "index", None) if hasattr(values, "columns") else None
+    return domain
 
 
 def _check_index(values: Any, labels: Any, name: str) -> None:

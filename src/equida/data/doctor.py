@@ -37,7 +37,12 @@ class DataCheck:
     @property
     def sound(self) -> bool:
         """Whether training would work."""
-        return all(domain.sound for domain in self.domains)
+        return all(domain.sound for domain in self.domains) and not self.too_few_classes
+
+    @property
+    def too_few_classes(self) -> bool:
+        """Whether several domains of one's own have one class: most often these are the classes."""
+        return self.data_set is not None and len(self.data_set.classes) < 2
 
 
 def check_data(

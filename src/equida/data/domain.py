@@ -4,7 +4,7 @@ import abc
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -165,6 +165,7 @@ class ArrayDomain(Domain):
             is the plain one, or (rows, channels, height, width); numpy, torch or memory-mapped.
         paths: the file that each row was computed from, where that is known.
         columns: the names of the features, where they have names.
+        index: of the data frame that held the rows; None where none did.
 
     >>> domain = ArrayDomain(np.eye(3, dtype=np.float16), name="toy")
     >>> domain[1], domain.select([2]).identity(0)
@@ -186,6 +187,7 @@ class ArrayDomain(Domain):
         self.columns = tuple(columns)
         self.values: Values = values
         self.paths = paths if paths is None or isinstance(paths, PathTable) else PathTable(paths)
+        self.index: Any = None
         self._numbers: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -225,4 +227,5 @@ class ArrayDomain(Domain):
     def _narrow(self, indices: NDArray[np.int64]) -> None:
         self.values = RowSelection(self.values, indices)
         self.paths = None if self.paths is None else self.paths.take(indices)
+        self.index = None if self.index is None else self.index.take(indices)
         self._numbers = indices if self._numbers is None else self._numbers[indices]

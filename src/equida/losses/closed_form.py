@@ -4,7 +4,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, NoReturn, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -254,6 +254,14 @@ class _Transformable(torch.autograd.Function):
         if torch.is_grad_enabled():
             _, gradient = ctx.compute(logits, *ctx.arguments)
         return None, gradient * grad_value, *(None,) * len(ctx.arguments)
+
+    @staticmethod
+    def jvp(*_: Any) -> NoReturn:
+        # A derivative of the closed form in forward mode would be right once, but not twice.
+        raise NotImplementedError(
+            "this loss has no derivatives in forward mode (jvp, jacfwd, hessian of torch.func); use"
+            " torch.func.jacrev, twice for a Hessian, or torch.autograd.functional.hessian"
+        )
 
 
 def through_softmax(by_probs: Tensor, probs: Tensor) -> Tensor:

@@ -74,12 +74,14 @@ class Predictions:
         paths: the file of each image, or what a row is called.
         probs: the probability of each class, (samples, classes).
         unreadable: path and reason of every image that could not be read; they have no row.
+        index: of the data frame whose rows were given; None for anything else.
     """
 
     classes: tuple[str, ...]
     paths: tuple[str, ...]
     probs: NDArray[np.float32]
     unreadable: tuple[tuple[str, str], ...] = ()
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -118,13 +120,13 @@ class Predictions:
         return file
 
     def to_frame(self) -> "pd.DataFrame":
-        """The table as a pandas DataFrame."""
+        """The table as a pandas DataFrame, with the index of the data frame that was given."""
         pd = require("pandas", "a DataFrame needs pandas", "pandas")
         lines = [
             [path, *(cell for pair in top for cell in pair)]
             for path, top in zip(self.paths, self._top(), strict=True)
         ]
-        return pd.DataFrame(lines, columns=self.columns)
+        return pd.DataFrame(lines, columns=self.columns, index=self.index)
 
     def __repr__(self) -> str:
         bad = f", {len(self.unreadable):,} unreadable" if self.unreadable else ""
@@ -249,7 +251,9 @@ class Predictor:
     def _row_batch(self, rows: ArrayDomain, start: int, end: int) -> Predictions:
         indices = np.arange(start, min(end, len(rows)))
         names = tuple(rows.identity(int(index)) for index in indices)
-        return Predictions(self.classes, names, self._row_probs(rows.rows(indices)).numpy())
+        index = None if rows.index is None else rows.index.take(indices)
+        probs = self._row_probs(rows.rows(indices)).numpy()
+        return Predictions(self.classes, names, probs, index=index)
 
     def _takes(self, shape: tuple[int, ...]) -> bool:
         """Whether the network takes images of another size than its own, as many do."""
@@ -273,11 +277,13 @@ def _check_batch_size(size: int) -> None:
 
 def joined(parts: Sequence[Predictions], classes: tuple[str, ...]) -> Predictions:
     """The predictions of several batches as one."""
+    first, *others = [part.index for part in parts if part.index is not None] or [None]
     return Predictions(
         classes,
         tuple(path for part in parts for path in part.paths),
         np.concatenate([np.zeros((0, len(classes)), np.float32), *(part.probs for part in parts)]),
         tuple(entry for part in parts for entry in part.unreadable),
+        first.append(others) if others else first,
     )
 
 

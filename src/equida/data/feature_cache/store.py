@@ -8,6 +8,7 @@ store only saves time: whatever goes wrong with it, features are computed instea
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from equida.data.feature_cache.file import FeatureSettings
 from equida.errors import InputError, counted
 from equida.files import locked, open_atomic
+
+LOG = logging.getLogger(__name__)
 
 FORMAT = 1
 DEFAULT_LIMIT = 5 * 10**9
@@ -91,7 +94,7 @@ class FeatureStore:
         rows["features"] = features
         folder = self._folder(settings, batch_size)
         name = hashlib.sha256(rows["content"].tobytes()).hexdigest()[:32]
-        with contextlib.suppress(OSError, InputError):
+        try:
             folder.mkdir(parents=True, exist_ok=True)
             note = folder / "settings.json"
             if not note.exists():
@@ -101,6 +104,13 @@ class FeatureStore:
             with locked(folder, wait=True), open_atomic(folder / f"{name}{end}") as file:
                 file.write(rows.tobytes())
             self._shrink()
+        except (OSError, InputError) as error:
+            said = getattr(error, "strerror", None)
+            LOG.warning(
+                "features are not kept for other commands (%s); set EQUIDA_CACHE to a folder that"
+                " can be written, or use --no-cache",
+                f"{said}: {error.filename}" if isinstance(error, OSError) and said else error,
+            )
 
     def size(self) -> tuple[int, int]:
         """How many bytes are stored, and in how many files."""
