@@ -157,6 +157,17 @@ def test_the_page_of_a_method_has_its_cost_and_where_it_helped(
     assert pages.operations("source_only") == 2 * 36 * (2 * 1280 * 256 + 3 * 256 * 31)
     monkeypatch.setattr(pages, "operations", lambda name: 10**6)
     shutil.copytree(ROOT / "docs" / "results", tmp_path / "results")
+    rows = {
+        "source_only": "75.6 97.6 99.5 79.4 66.2 65.2 80.6",
+        "jan": "87.4 95.2 99 80 68 66 84.9",
+    }
+    table = tmp_path / "results" / "office31_efficientnet_lite0.csv"
+    lines = table.read_text().splitlines()
+    for number, line in enumerate(lines):
+        if given := rows.get(line.partition(",")[0]):
+            cells = [line.partition(",")[0], *(f"{mean} ± 0.1" for mean in given.split())]
+            lines[number] = ",".join([*cells, "0.75", "0.88"])
+    table.write_text("\n".join(lines) + "\n")
     shutil.copy(ROOT / "docs" / "method_notes.toml", tmp_path)
     notes = tomllib.loads((tmp_path / "method_notes.toml").read_text())["nsm"]["when"]
     own = set(METHODS)
@@ -176,7 +187,6 @@ def test_the_page_of_a_method_has_its_cost_and_where_it_helped(
     (tmp_path / "method_notes.toml").write_text("")
     pages.method_pages(tmp_path)
     assert notes not in (tmp_path / "methods" / "nsm.md").read_text()
-    # 84.9, 87.4 and 95.2 in the measured table; source only 80.6, 75.6 and 97.6.
     found = "+4.3 points on average; it helps most on A→W (+11.8) and hurts on D→W (−2.4)."
     assert found in written["jan"]
 

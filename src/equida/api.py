@@ -34,7 +34,7 @@ from equida.progress import Bar, display_mode, say
 from equida.report.published import published
 from equida.runs.read import Run, load_run
 from equida.runs.table import Table
-from equida.torch_modes import own_random_numbers
+from equida.torch_modes import own_torch_state
 from equida.training.launch import launch
 from equida.training.plan import make_plan
 from equida.training.processes import started_outside
@@ -150,7 +150,7 @@ def adapt(
         from_run = from_run.path
     request = AdaptRequest(
         source=None if source is None else _domain(source, "source"),
-        target=_domain(target, "target"),
+        target=_domain(target, "target", labelled=not ignore_target_labels),
         method=method_name(method),
         dataset=_text(dataset),
         data=_text(data),
@@ -187,7 +187,7 @@ def do_request(request: AdaptRequest, remarks: Remarks, *, tensorboard: bool = F
         remarks: where remarks and progress go.
         tensorboard: write curves for TensorBoard into the run's folder.
     """
-    with own_random_numbers():
+    with own_torch_state():
         auto = request.method == AUTO
         plan = make_plan(first_request(request) if auto else request, remarks)
         if auto:
@@ -402,7 +402,7 @@ def bench(
         target_shares=_text(target_shares),
         lists=_text(lists),
     )
-    with own_random_numbers():
+    with own_torch_state():
         return run_bench(request, _remarks(progress), published(chosen))
 
 
@@ -477,12 +477,12 @@ def compare(
     >>> [row.title for row in table.rows]
     ['Source only', 'NSM']
     """
-    pair = _domain(source, "source"), _domain(target, "target")
+    labelled = not ignore_target_labels
+    pair = _domain(source, "source"), _domain(target, "target", labelled=labelled)
     _check_columns(*pair)
-    first, second = (given if isinstance(given, str) else given.name for given in pair)
     request = CompareRequest(
         *pair,
-        _text(out) or default_pair_folder(first, second, "compare"),
+        _text(out) or default_pair_folder(*pair, "compare"),
         methods=methods,
         seeds=seeds,
         backbone=None if backbone is None else backbone_name(backbone),
@@ -499,7 +499,7 @@ def compare(
         skip_unreadable=skip_unreadable,
         cache=cache,
     )
-    with own_random_numbers():
+    with own_torch_state():
         return run_compare(request, _remarks(progress))
 
 
@@ -590,7 +590,7 @@ def tune(
     request = TuneRequest(
         AdaptRequest(
             source=None if source is None else _domain(source, "source"),
-            target=None if target is None else _domain(target, "target"),
+            target=None if target is None else _domain(target, "target", labelled=oracle),
             dataset=_text(dataset),
             data=_text(data),
             backbone=None if backbone is None else backbone_name(backbone),
@@ -626,7 +626,7 @@ def do_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
         request: the search.
         remarks: where remarks and progress go.
     """
-    with own_random_numbers():
+    with own_torch_state():
         done = run_tune(request, remarks)
     # Imported here: the page needs packages that a search does not.
     from equida.report.page import write_page
@@ -646,8 +646,9 @@ def _check_columns(source: object, target: object) -> None:
     check_columns(columns, expected, "target")
 
 
-def _domain(given: DataLike, role: str) -> str | Domain:
-    """A path or name as text, and data in memory as a domain."""
+def _domain(given: DataLike, role: str, *, labelled: bool = True) -> str | Domain:
+    """A path or name as text, and data in memory as a domain, with its labels if it is to have
+    any."""
     if isinstance(given, str | Path):
         return os.fspath(given)
     if isinstance(given, Features):
@@ -660,8 +661,11 @@ def _domain(given: DataLike, role: str) -> str | Domain:
         raise InputError(f"{role} is a tuple of {len(given)}; expected a pair (X, y)")
     values, labels = given if isinstance(given, tuple) else (given, None)
     if labels is None and role == "source":
-        raise InputError("source has no labels; expected a pair (X, y), a path or a domain")
-    return array_domain(values, labels, name=role)
+        raise InputError(
+            f"source is of type {type(given).__name__} and has no labels; expected a pair of arrays"
+            " (X, y), a path or a domain"
+        )
+    return array_domain(values, labels if labelled else None, name=role)
 
 
 def _text(path: Any) -> Any:
@@ -675,4 +679,4 @@ def _named(values: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def _remarks(progress: bool | None) -> Remarks:
     mode = display_mode(progress)
-    return Remarks(LOG.info) if mode == "silent" else Remarks(say, mode, advise=True)
+    return Remarks() if mode == "silent" else Remarks(say, mode, advise=True)

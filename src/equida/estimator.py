@@ -5,6 +5,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from torch import Tensor
 
 from equida.class_shares import label_text
 from equida.data import Task, array_domain, make_task
+from equida.data.checks import MOST_VALUE
 from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.fields import FieldError
@@ -35,7 +37,7 @@ from equida.methods import Method, check_overrides, method_name
 from equida.methods.auto import AUTO, auto_candidates, checked_prior
 from equida.methods.compose import check_strengths
 from equida.runs.target import target_remarks
-from equida.torch_modes import check_count, own_random_numbers, torch_threads
+from equida.torch_modes import check_count, own_torch_state, plain_modes, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.effect import check_effect
@@ -204,6 +206,30 @@ class EquidaClassifier(
             X_target: rows of the target. In a pipeline prefer `sample_domain`: the earlier steps
                 transform X, but not X_target.
         """
+        self._forget()
+        try:
+            with plain_modes():
+                self._fit_domains(X, y, sample_domain, X_target)
+        except BaseException:  # what is half of this fit would be taken for a classifier
+            self._forget()
+            raise
+        return self
+
+    def _forget(self) -> None:
+        """Remove what a fit has learned."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "objective_")
+
+    def _fit_domains(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None,
+        X_target: ArrayLike | None,
+    ) -> None:
         overrides = self._overrides()
         rows, y, target = self._domains(X, y, sample_domain, X_target, reset=True)
         self.classes_, labels = _classes(y)
@@ -212,14 +238,13 @@ class EquidaClassifier(
             warnings.warn(
                 "there are no target rows: the classifier is trained on X and y alone, and nothing "
                 "is adapted; pass sample_domain= or X_target= to fit",
-                stacklevel=2,
+                stacklevel=3,
             )
         task = self._task(rows, labels, rows if target is None else target)
         asked = AdaptRequest(None, None, recipe_params=self.recipe_params or {})
-        check_effect(asked, task, None, say=lambda text: warnings.warn(text, stacklevel=3))
+        check_effect(asked, task, None, say=lambda text: warnings.warn(text, stacklevel=4))
         self._fit(_fitting(config, task), task)
         self._fitted_with_domains = sample_domain is not None
-        return self
 
     def look_at_target(
         self,
@@ -375,6 +400,7 @@ class EquidaClassifier(
     ) -> tuple[NDArray[Any], ArrayLike, NDArray[Any] | None]:
         """Rows of the source, their labels, and rows of the target, None where there are none."""
         types = (np.float64, np.float32)
+        y = _plain_labels(y)
         rows = validate_data(self, X, reset=reset, dtype=types, ensure_min_samples=2)
         if y is None:
             raise ValueError("EquidaClassifier requires y to be passed, but the target y is None")
@@ -425,6 +451,12 @@ class EquidaClassifier(
             # The deviation of a constant feature is only a rounding error.
             rounding = 1e-7 if both.dtype == np.float32 else 1e-13
             constant = deviation <= rounding * np.abs(self.mean_)
+            lost = ~np.isfinite(deviation) | ((deviation == 0) & (np.ptp(both, 0) > 0))
+            if lost.any():
+                raise InputError(
+                    f"column {int(np.argmax(lost))} has values whose squares are no numbers of"
+                    " float64; scale it"
+                )
             self.scale_ = np.where(constant, 1.0, deviation)
         names = [label_text(label) for label in self.classes_]
         return make_task(
@@ -435,11 +467,19 @@ class EquidaClassifier(
     def _inputs(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         if self.mean_ is not None:
             rows = (rows - self.mean_) / self.scale_
-        return rows.astype(np.float32)
+        with np.errstate(over="ignore"):
+            made = rows.astype(np.float32)
+        if not (np.abs(made) <= MOST_VALUE).all():
+            row, column = np.argwhere(~(np.abs(made) <= MOST_VALUE))[0].tolist()
+            raise InputError(
+                f"row {row} has a value in column {column} that is too large for float32"
+                f" ({rows[row, column]:.3g}{', standardized' if self.mean_ is not None else ''});"
+                " scale it, or leave the row out"
+            )
+        return made
 
     def _fit(self, config: RunConfig, task: Task) -> None:
         """Train; with "auto" each candidate, of which the default validator chooses one."""
-        self.__dict__.pop("tried_", None)  # of an earlier fit with "auto"
         if config.method != AUTO:
             self._keep(*self._train(config, task))
             return
@@ -473,7 +513,7 @@ class EquidaClassifier(
     def _train(self, config: RunConfig, task: Task) -> tuple[Trained, "_History"]:
         history = _History(config.recipe.iterations, bool(self.verbose))
         fabric = self._fabric(config.recipe)
-        with own_random_numbers(), torch_threads(self._threads()):
+        with own_torch_state(), torch_threads(self._threads()):
             trained: Trained = train(config, task, fabric=fabric, observers=(history,))
         return trained, history
 
@@ -509,7 +549,7 @@ class EquidaClassifier(
 
     def _outputs(self, rows: NDArray[Any]) -> tuple[Tensor, Tensor]:
         """The same for rows that were checked."""
-        with torch.inference_mode(), torch_threads(self._threads()):
+        with plain_modes(), torch.inference_mode(), torch_threads(self._threads()):
             outputs = [
                 self.objective_.predict(torch.from_numpy(self._inputs(part)).double())
                 for part in np.array_split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
@@ -572,6 +612,14 @@ def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
         missing, sign = ("target", "negative") if source.all() else ("source", "positive")
         raise InputError(f"sample_domain has no {missing} rows; expected some {sign} numbers")
     return source
+
+
+def _plain_labels(y: Any) -> Any:
+    """A list of labels in which members of an Enum that are text are their text, of which numpy
+    would keep as many letters of their names as it has."""
+    if isinstance(y, list | tuple) and any(isinstance(label, Enum) for label in y):
+        return [str.__str__(label) if isinstance(label, str) else label for label in y]
+    return y
 
 
 def _labels_of(y: ArrayLike, rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -20,14 +20,39 @@ _SEEDING = threading.RLock()
 
 
 @contextlib.contextmanager
-def own_random_numbers() -> Iterator[None]:
-    """Inside, torch's generators are seeded; the caller's continue as if nothing had happened.
+def own_torch_state() -> Iterator[None]:
+    """Inside, torch's generators are seeded, and its modes are those of a new process; the caller's
+    go on as if nothing had happened.
 
     All threads have the same generators, so that other threads wait for their turn.
     """
     import torch
 
-    with _SEEDING, torch.random.fork_rng(range(torch.cuda.device_count())):
+    with _SEEDING, torch.random.fork_rng(range(torch.cuda.device_count())), plain_modes():
+        yield
+
+
+@contextlib.contextmanager
+def plain_modes() -> Iterator[None]:
+    """Inside, torch computes as in a new process, whatever modes the caller has switched on.
+
+    Autocast, another default type or device, and modes without gradients would change what is
+    computed, or stop it.
+    """
+    import torch
+
+    dtype = torch.get_default_dtype()
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(torch.inference_mode(False))
+        modes.enter_context(torch.enable_grad())
+        for device in ("cpu", "cuda", "mps"):
+            if autocasts(device):
+                modes.enter_context(torch.autocast(device, enabled=False))
+        if torch.get_default_device().type != "cpu":
+            modes.enter_context(torch.device("cpu"))
+        if dtype != torch.float32:
+            torch.set_default_dtype(torch.float32)
+            modes.callback(torch.set_default_dtype, dtype)
         yield
 
 

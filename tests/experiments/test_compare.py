@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from equida import bench
 from equida.data import array_domain
@@ -182,18 +183,26 @@ def test_mistakes_are_found_before_data_are_read(tmp_path: Path) -> None:
             run_compare(dataclasses.replace(asked, **change), Remarks())
 
 
-def test_rows_that_have_changed_are_read_anew(tmp_path: Path, here: list[str]) -> None:
-    """Before: the labels of the first call were used with the rows of the second."""
+def test_rows_that_have_changed_need_another_folder(tmp_path: Path, here: list[str]) -> None:
+    """Before: the labels of the first call were used with the rows of the second, and later the
+    first call's rows and table were lost."""
     random = np.random.default_rng(0)
     y = np.arange(60) % 2
     x = random.normal(size=(60, 4)) + 6 * y[:, None]
     order = np.argsort(y)
     params = {"iterations": 60, "evaluate_every": 60, "batch_size": 20}
-    for rows, labels in ((x, y), (x[order], y[order])):
+
+    def compared(rows: NDArray[Any], labels: NDArray[Any], out: str) -> float:
         source, target = (array_domain(rows, labels, name=name) for name in ("source", "target"))
-        asked = CompareRequest(source, target, tmp_path, "source_only", 1, recipe_params=params)
+        out_of = tmp_path / out
+        asked = CompareRequest(source, target, out_of, "source_only", 1, recipe_params=params)
         (row,) = run_compare(asked, Remarks()).rows
-        assert (row.cells["source2target"].mean or 0.0) > 95.0
+        return row.cells["source2target"].mean or 0.0
+
+    assert compared(x, y, "one") > 95.0
+    with pytest.raises(InputError, match="one holds runs on other data; choose another --out"):
+        compared(x[order], y[order], "one")
+    assert compared(x[order], y[order], "other") > 95.0
     assert len(here) == 2
 
 

@@ -50,7 +50,7 @@ def _feature_file(folder: Path, say: Callable[[str], None], given: Mapping[str, 
 def _bench(folder: Path, say: Callable[[str], None], given: Mapping[str, Any]) -> None:
     arrays: dict[str, Any] = {"classes": np.array(load_classes())}
     for name in ("amazon", "dslr", "webcam"):
-        arrays[f"{name}_x"] = np.zeros((62, 4), "f4")
+        arrays[f"{name}_x"] = np.full((62, 4), ord(name[0]), "f4")
         arrays[f"{name}_y"] = np.arange(62) % 31
     np.savez(folder / "f.npz", **arrays)
     request = BenchRequest("office31", folder / "runs", data=str(folder / "f.npz"), **given)

@@ -42,8 +42,8 @@ def array_domain(
     >>> array_domain(np.zeros((3, 5)), name="desk").labels is None
     True
     """
-    if isinstance(values, Tensor) and values.layout != torch.strided:
-        raise InputError(f"{name}: values are a sparse tensor; make them dense with .to_dense()")
+    if isinstance(values, Tensor):
+        _check_tensor(values, name)
     rows = values.detach() if isinstance(values, Tensor) else _numbers(values, name)
     check_values(rows, name)
     if len(rows) == 0:
@@ -56,8 +56,18 @@ def array_domain(
     return domain
 
 
+def _check_tensor(values: Tensor, name: str) -> None:
+    """Refuse a tensor whose values cannot be read as they are."""
+    if values.layout != torch.strided:
+        raise InputError(f"{name}: values are a sparse tensor; make them dense with .to_dense()")
+    if values.is_quantized:
+        raise InputError(f"{name}: values are a quantized tensor; give .dequantize()")
+    if values.is_meta:
+        raise InputError(f"{name}: values are a meta tensor, which has none; give the real ones")
+
+
 def _check_index(values: Any, labels: Any, name: str) -> None:
-    """Refuse labels of a pandas Series whose index has the rows' in another order.
+    """Refuse labels of a pandas Series whose index is not the rows', but shares some of it.
 
     An index that does not tell its rows apart says nothing of their order.
     """
@@ -67,10 +77,12 @@ def _check_index(values: Any, labels: Any, name: str) -> None:
         return
     if not (rows.is_unique and theirs.is_unique) or len(rows) != len(theirs):
         return
-    if set(rows) == set(theirs):
+    shared = len(set(rows) & set(theirs))
+    if shared:
+        seen = "has the rows in another order than" if shared == len(rows) else "is not that of"
         raise InputError(
-            f"{name}: the index of the labels has the rows in another order than the values; give"
-            " them in one order, such as y.loc[X.index]"
+            f"{name}: the index of the labels {seen} the values; give y.loc[X.index], or"
+            " y.to_numpy() where they are in one order all the same"
         )
 
 
@@ -88,7 +100,7 @@ def labels_and_classes(
     """
     names = tuple(classes or ())
     check_class_names(names, name)
-    found = None if labels is None else label_array(labels, name)
+    found = None if labels is None or _all_missing(labels) else label_array(labels, name)
     if found is not None and found.dtype.kind in "iu" and (found == -1).all():
         found = None
     if found is None:
@@ -104,16 +116,20 @@ def labels_and_classes(
         for row, label in enumerate(found.tolist()):
             if not isinstance(label, str | int | np.integer):
                 raise InputError(
-                    f"{name}: row {row} has label {label!r}; expected class names or integers"
+                    f"{name}: row {row} has label {label!r}; expected class names or integers, and"
+                    " rows without a label left out"
                 )
-        return _from_names([str(label) for label in found], names, name)
+        # A member of an Enum that is text has another str().
+        texts = [str.__str__(each) if isinstance(each, str) else str(each) for each in found]
+        return _from_names(texts, names, name)
     if found.dtype.kind not in "iub":
         raise InputError(f"{name}: labels are {found.dtype}; expected class names or integers")
     if found.min() < 0:
         wrong = int((found < 0).sum())
         raise InputError(
             f"{name}: {wrong:,} of {counted(count, 'label')} {'is' if wrong == 1 else 'are'}"
-            " negative; label every row, or none of them (-1 everywhere)"
+            " negative, which means unlabelled; label every row, or none of them (-1 everywhere),"
+            " and give classes that are negative numbers as text, such as y.astype(str)"
         )
     if not names:  # numbers are names then: labels 1, 2 and 5 are three classes, not six
         numbers, indices = np.unique(found, return_inverse=True)
@@ -125,6 +141,24 @@ def labels_and_classes(
             f" an index into its {len(names)} classes"
         )
     return found.astype(np.int64), names
+
+
+def _all_missing(labels: Any) -> bool:
+    """Whether every label is missing: None, NaN, or what pandas has in their place."""
+    values = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in "fOM" or values.ndim != 1:
+            return False
+        values = values.tolist()
+    missing = ("NoneType", "NAType", "NaTType")
+    return (
+        isinstance(values, list)
+        and len(values) > 0
+        and all(
+            type(each).__name__ in missing or (isinstance(each, float) and each != each)
+            for each in values
+        )
+    )
 
 
 def label_array(labels: Any, name: str) -> NDArray[Any]:
@@ -196,7 +230,10 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
         return _as_array(values, "values", name)
     for column, dtype in dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
-            raise InputError(f"{name}: column {column!r} holds {dtype}; expected real numbers")
+            cure = "; if they are, give .astype(float)" if getattr(dtype, "kind", "") == "O" else ""
+            raise InputError(
+                f"{name}: column {column!r} holds {dtype}; expected real numbers{cure}"
+            )
     found = np.asarray(values.to_numpy())
     # Columns of several kinds, or of pandas' own, become objects unless a type is asked for.
     return found if found.dtype.kind != "O" else values.to_numpy(dtype=float, na_value=np.nan)

@@ -27,7 +27,8 @@ from equida.errors import InputError, counted
 from equida.files import parse_json
 
 SUFFIXES = (".npz", ".safetensors")
-_PLAIN = (("X", "y"), ("x", "y"), ("features", "labels"))
+_VALUES, _LABELS = ("X", "x", "features"), ("y", "Y", "labels", "label", "targets")
+"""What the only domain of an .npz may call its rows, and their labels."""
 
 
 def feature_domain(
@@ -172,11 +173,13 @@ def _npz(path: Path) -> dict[str, _Part]:
             header = stored.header(x)
             rows = NpzRows(path, x, header.shape, header.dtype)
             paths = PathTable(_texts(stored.read(p), p, path)) if p in keys else None
-            return _Part(rows, stored.read(y) if y in keys else None, paths, classes, columns)
+            labels = stored.read(y) if y in keys else None
+            return _Part(rows, labels, paths, classes, columns)
 
         named = [key[:-2] for key in keys if key.endswith("_x")]
         triples = [(name, f"{name}_x", f"{name}_y", f"{name}_path") for name in named]
-        plain = [(path.stem, x, y, "paths") for x, y in _PLAIN if x in keys][:1]
+        y = next((key for key in _LABELS if key in keys), "")
+        plain = [(path.stem, x, y, "paths") for x in _VALUES if x in keys][:1]
         found = triples or plain or [_no_features(path, keys)]
         return {name: part(x, y, p) for name, x, y, p in found}
 

@@ -1,5 +1,6 @@
 """Which method to use on two domains of one's own: a grid of one task, with label-free scores."""
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -8,8 +9,11 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from equida.data import ArrayDomain, Domain
+from equida.data.rows import take_rows
 from equida.data.task import ClassRule
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
@@ -120,7 +124,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         backbone = "none"
     name = request.recipe or default_recipe(backbone)
     for line in data_remarks(task, recipe(name, request.recipe_params).batch_size):
-        remarks.say(line)
+        remarks.warn(line)
     weights = request.weights if backbone != "none" else None
     grid = Grid(
         None,
@@ -138,6 +142,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         images=images,
         labelled=labelled,
     )
+    _check_same_data(folder.path, grid)
     return run_grid(
         grid, folder, workers, remarks, select=request.select, scores=True,
         notes=partial(pick_notes, labelled=labelled),
@@ -235,24 +240,64 @@ def _adapt_request(request: CompareRequest) -> AdaptRequest:
 
 
 def stored_rows(domain: Domain, out: Path, role: str) -> str:
-    """The file that rows in memory are written into, for the processes that do the runs."""
+    """The file that rows in memory are written into, for the processes that do the runs.
+
+    Raises:
+        InputError: it is there already, with other rows.
+    """
     if not isinstance(domain, ArrayDomain):
         raise InputError(f"{role} is {domain!r}; expected a path or rows")
-    arrays: dict[str, Any] = {"X": domain.rows(np.arange(len(domain))).numpy()}
+    values = take_rows(domain.values, np.arange(len(domain)))  # with every view of them
+    arrays: dict[str, Any] = {"X": values.to(torch.float32).cpu().numpy()}
     if domain.labels is not None:
         arrays |= {"y": domain.labels, "classes": np.array(domain.classes)}
     if domain.columns:
         arrays["columns"] = np.array(domain.columns)
     file = RunFolder(out).path / f"{role}.npz"
-    refuse_to_replace([file], lambda: _is_stored(file))
-    np.savez(file, **arrays)
+    refuse_to_replace([file], lambda: _stored(file) is not None)
+    there = _stored(file)
+    if there is None:
+        np.savez(file, **arrays)
+    elif not _alike(there, arrays):
+        raise other_data(out)
     return str(file)
 
 
-def _is_stored(file: Path) -> bool:
-    """Whether a file may be one that `stored_rows` wrote."""
+def _stored(file: Path) -> dict[str, NDArray[Any]] | None:
+    """The arrays of a file that `stored_rows` may have written; None for any other."""
     try:
         with np.load(file) as arrays:
-            return {*arrays.files} - {"columns"} in ({"X"}, {"X", "y", "classes"})
+            if {*arrays.files} - {"columns"} in ({"X"}, {"X", "y", "classes"}):
+                return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, BadZipFile):
-        return False
+        pass
+    return None
+
+
+def _alike(ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]]) -> bool:
+    return ours.keys() == theirs.keys() and all(
+        np.array_equal(ours[name], theirs[name], equal_nan=name == "X") for name in ours
+    )
+
+
+def _check_same_data(folder: Path, grid: Grid) -> None:
+    """Refuse a folder with runs on two other domains; their data may move, or change in place."""
+    spec = grid.images or grid.pair
+    assert spec is not None
+    for file in sorted(folder.glob("*/config.json")):
+        with contextlib.suppress(InputError):  # damaged: the run is done again
+            config = RunFolder(file.parent).read_config()
+            there = config and (config.images or config.task)
+            if not config or not there or config.data_sha256 == grid.data_sha256:
+                return
+            if (there.source, there.target) != (spec.source, spec.target):
+                break
+            return
+    else:
+        return
+    raise other_data(folder)
+
+
+def other_data(folder: Path) -> InputError:
+    """The refusal of a folder that holds the runs of a comparison or search with other data."""
+    return InputError(f"{folder} holds runs on other data; choose another --out (in Python, out=)")

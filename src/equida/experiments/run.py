@@ -47,7 +47,13 @@ from equida.training.estimate import estimate
 from equida.training.folder import RunFolder
 from equida.training.plan import default_backbone
 from equida.training.recipe import default_recipe, recipe
-from equida.training.request import Remarks, benchmark_spec, chosen_lists, chosen_shares
+from equida.training.request import (
+    Remarks,
+    benchmark_spec,
+    chosen_lists,
+    chosen_shares,
+    data_remarks,
+)
 from equida.training.task_features import extract_shared, spec_origin
 
 MOST_RUNS = 100_000
@@ -288,7 +294,8 @@ def _network(
 ) -> _Network:
     if request.weights and not Path(request.weights).is_file():
         raise InputError(f"--weights {request.weights} does not exist; expected a file")
-    opened, labelled = _open_tasks(request, chosen, tasks, variants, choice, remarks)
+    every, labelled = _open_tasks(request, chosen, tasks, variants, choice, remarks)
+    opened = every[0]
     task, data = opened.task, opened.spec.data
     backbone = request.backbone or default_backbone(task, chosen, request.features)
     rows = isinstance(task.target, ArrayDomain)
@@ -297,6 +304,10 @@ def _network(
     asked = dataclasses.replace(request, recipe_params={**request.recipe_params, **varied})
     on_features = request.features and not rows
     check_effect(asked, task, origin, on_features=on_features, say=remarks.say)
+    network = "none" if rows or request.features else backbone
+    size = recipe(request.recipe or default_recipe(network), request.recipe_params).batch_size
+    for line in dict.fromkeys(line for each in every for line in data_remarks(each.task, size)):
+        remarks.warn(line)
     if rows:
         return _Network(data, backbone, origin, opened.digest, labelled)
     if request.features:
@@ -314,8 +325,8 @@ def _open_tasks(
     variants: Sequence[Variant],
     choice: Mapping[str, Any],
     remarks: Remarks,
-) -> tuple[OpenedTask, bool]:
-    """The first task, and whether any target has labels.
+) -> tuple[list[OpenedTask], bool]:
+    """The tasks, and whether any target has labels.
 
     All tasks of a user's data set are opened, and left-out samples are reported.
     The domains of a registered data set have one class list, so there one task stands for all.
@@ -327,7 +338,7 @@ def _open_tasks(
         opened.append(open_task(spec, places=places))
         check_given_shares(variants, opened[-1].task)
         if opened[-1].task.left_out:
-            remarks.say(f"{task}: {opened[-1].task.left_out}")
+            remarks.warn(f"{task}: {opened[-1].task.left_out}")
     labelled = any(each.task.judged.labels is not None for each in opened)
     if not labelled:
         remarks.say(
@@ -335,7 +346,7 @@ def _open_tasks(
             " label-free scores"
         )
     check_labelled(request.select, labelled, f"the target of {', '.join(tasks)}")
-    return opened[0], labelled
+    return opened, labelled
 
 
 def _write_features(

@@ -212,10 +212,7 @@ def _with_pair(request: TuneRequest) -> TuneRequest:
 
 def _default_folder(request: TuneRequest) -> Path:
     run = request.run
-    names = [
-        given.name if isinstance(given, Domain) else given or ""
-        for given in (run.source, run.target)
-    ]
+    names = (run.source or "", run.target or "")
     purpose = f"{benchmark(run.dataset).name}-tune" if run.dataset else "tune"
     return default_pair_folder(names[0], names[1], purpose)
 

@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, MappingView, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -161,6 +162,8 @@ class Run:
     @cached_property
     def log(self) -> list[dict[str, Any]]:
         """The lines of log.jsonl."""
+        if not self.path.is_dir():
+            raise InputError(f"{self.path} is gone; load the run from where it is now")
         return RunFolder(self.path).read_log()
 
     @property
@@ -225,6 +228,7 @@ class Run:
             accelerator: "cpu", "gpu" or "auto".
             progress: None shows it in a terminal or notebook; True and False force it.
         """
+        from equida.torch_modes import own_torch_state, plain_modes
         from equida.training.predictor import (
             files_to_label,
             joined,
@@ -237,18 +241,20 @@ class Run:
         images = list(images) if isinstance(images, Iterator | Set | MappingView) else images
         rows = rows_given(images)
         files = files_to_label(paths_given(images)) if rows is None else iter(())
-        predictor = restore(self.path, trust=self.trust)
-        predictor.module.to(make_fabric(accelerator).device)
-        if rows is None:
-            total, batches = None, predictor.predict_batches(files, batch_size)
-        else:
-            total = len(rows)
-            batches = predictor.predict_rows(rows, batch_size, skip_unreadable=skip_unreadable)
-        parts = []
-        with Bar(display_mode(progress), "predict", total, unit="samples") as bar:
-            for part in batches:
-                parts.append(part)
-                bar.advance(len(part) + len(part.unreadable))
+        with own_torch_state():
+            predictor = restore(self.path, trust=self.trust)
+        with plain_modes():
+            predictor.module.to(make_fabric(accelerator).device)
+            if rows is None:
+                total, batches = None, predictor.predict_batches(files, batch_size)
+            else:
+                total = len(rows)
+                batches = predictor.predict_rows(rows, batch_size, skip_unreadable=skip_unreadable)
+            parts = []
+            with Bar(display_mode(progress), "predict", total, unit="samples") as bar:
+                for part in batches:
+                    parts.append(part)
+                    bar.advance(len(part) + len(part.unreadable))
         return joined(parts, predictor.classes)
 
     def export(self, folder: str | Path, *, onnx: bool = True) -> Path:
@@ -258,9 +264,11 @@ class Run:
             folder: where model.safetensors, model.json and model.onnx are written.
             onnx: write model.onnx too (extra `export`).
         """
+        from equida.torch_modes import own_torch_state
         from equida.training.export import export_run
 
-        return export_run(self.path, Path(folder), onnx=onnx, trust=self.trust).folder
+        with own_torch_state():
+            return export_run(self.path, Path(folder), onnx=onnx, trust=self.trust).folder
 
     def repeat(
         self, out: str | Path | None = None, *, progress: bool | None = None
@@ -274,11 +282,11 @@ class Run:
         Raises:
             InputError: the run is unfinished, or was trained on data in memory.
         """
-        from equida.torch_modes import own_random_numbers
+        from equida.torch_modes import own_torch_state
         from equida.training.rerun import repeat_run
 
         folder = None if out is None else checked_value(out, Path, "out")
-        with own_random_numbers():
+        with own_torch_state():
             return repeat_run(self.path, folder, display_mode(progress), trust=self.trust)
 
     def report(self, file: str | Path, *, progress: bool | None = None) -> Path:
@@ -341,7 +349,7 @@ def load_run(path: str | Path, *, trust: bool = False, backbone: "nn.Module | No
     ...     load_run(out).result == run.result
     True
     """
-    folder = checked_value(path, Path, "the run's path")
+    folder = Path(os.path.abspath(checked_value(path, Path, "the run's path")))
     if not (folder / "config.json").is_file():
         raise InputError(f"{folder} is not a run folder; expected one made by equida adapt")
     run = dataclasses.replace(_run(RunFolder(folder)), trust=trust)

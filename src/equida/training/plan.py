@@ -116,7 +116,7 @@ def make_plan(request: AdaptRequest, remarks: Remarks | None = None) -> Plan:
     folder = Path(request.out or default_folder(opened, request))
     check_folder(folder, opened, request.from_run)
     for line in data_remarks(opened.task, recipe.batch_size):
-        remarks.say(line)
+        remarks.warn(line)
     images = not isinstance(opened.task.target, ArrayDomain)
     if request.features is None:
         request = dataclasses.replace(request, features=images)

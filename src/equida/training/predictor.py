@@ -26,6 +26,7 @@ from equida.data import (
 )
 from equida.data.checks import check_finite, drop_samples, find_unreadable, named
 from equida.data.feature_file import SUFFIXES
+from equida.data.images import check_image, is_image_name
 from equida.data.lists import image_list
 from equida.data.open import LIST_SUFFIXES, open_path, split_path
 from equida.data.task import check_columns
@@ -33,6 +34,7 @@ from equida.data.transforms import Transform, evaluation_transform
 from equida.data.walk import find_images
 from equida.errors import InputError, require
 from equida.evaluation.calibration import with_temperature
+from equida.fields import checked_value
 from equida.files import refuse_to_replace
 from equida.models.backbone import load_backbone
 from equida.models.extractor import Features
@@ -112,7 +114,7 @@ class Predictions:
 
     def to_csv(self, path: str | Path) -> Path:
         """Write the table that `equida predict` prints; returns the file."""
-        file = Path(path)
+        file: Path = checked_value(path, Path, "path")
         with open_table(file) as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(self.columns)
@@ -295,7 +297,7 @@ def open_table(file: Path) -> Iterator[IO[str]]:
         with file.open("w", newline="", encoding="utf-8", errors="surrogateescape") as stream:
             yield stream
     except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror}; choose another --out") from error
+        raise InputError(f"cannot write {file}: {error.strerror}; choose another place") from error
 
 
 def check_table_place(file: Path) -> None:
@@ -356,6 +358,13 @@ def files_to_label(given: Sequence[Path]) -> Iterator[Path]:
     missing = [path for path in given if not path.exists()]
     if missing:
         raise InputError(f"{missing[0]} does not exist; expected images or folders of images")
+    for path in given:
+        other = path.is_file() and not is_image_name(path.name) and not _is_list(path)
+        if other and check_image(path) is not None:
+            raise InputError(
+                f"{path} is not an image; expected images, folders of images, an image list"
+                f" ({', '.join(LIST_SUFFIXES)}) or feature files ({', '.join(SUFFIXES)})"
+            )
     listed = {path: image_list(path) for path in given if _is_list(path)}
     return chain.from_iterable(
         paths_given(listed[path]) if path in listed else find_images([path]) for path in given

@@ -209,8 +209,9 @@ class Recorder:
         some = "; ".join(f"{name} {', '.join(names[:2])}" for name, names in samples.items())
         raise InputError(
             f"the loss term {term!r} is {value} at step {step}, on"
-            f" {sum(map(len, samples.values()))} samples such as {some}{stored}; lower the learning"
-            f" rate, clip the gradient, or look at the samples{kept}"
+            f" {sum(map(len, samples.values()))} samples such as {some}{stored}; scale the columns"
+            " of a table, lower the learning rate, clip the gradient, or look at the samples"
+            f"{kept}"
         )
 
     def _evaluate(self, done: int) -> None:

@@ -88,6 +88,10 @@ class Remarks:
     mode: Mode = "silent"
     advise: bool = False
 
+    def warn(self, text: str) -> None:
+        """Say what changes how a result is to be read: in a script, too, that shows no progress."""
+        (LOG.warning if self.say == LOG.info else self.say)(text)
+
 
 @dataclass(frozen=True)
 class OpenedRequest:
@@ -217,9 +221,9 @@ def open_request(request: AdaptRequest, spec: DataSpec | None, remarks: Remarks)
             f" {name!r} for {other!r}; {same}"
         )
     if task.left_out:
-        remarks.say(task.left_out)
+        remarks.warn(task.left_out)
     if not request.from_run and (absent := task.absent_classes()):
-        remarks.say(
+        remarks.warn(
             f"{task.source.named_as('source')} has no sample of {len(absent)} of its"
             f" {len(task.classes)} classes, such as {absent[0]!r}; target samples may still be"
             " predicted as these"
@@ -301,7 +305,11 @@ def _same_samples(task: Task) -> str:
         same = all(source.path(number) == target.path(number) for number in range(len(source)))
     elif isinstance(source, ArrayDomain) and isinstance(target, ArrayDomain):
         parts = np.array_split(np.arange(len(source)), -(-len(source) // ROWS_AT_ONCE))
-        same = all(np.array_equal(source.rows(part), target.rows(part)) for part in parts)
+        same = source.values.shape == target.values.shape and all(
+            np.array_equal(source.rows(part, view), target.rows(part, view))
+            for part in parts
+            for view in range(source.views)
+        )
     if not same:
         return ""
     return (
@@ -343,28 +351,38 @@ def _several_views(task: Task) -> str:
 
 
 def _uneven_columns(task: Task) -> str:
-    """In one line, that the source's columns differ much in scale; "" where they do not.
+    """In one line, that the source's columns differ much in scale, or that one lies far from 0; ""
+    where they do not.
 
-    Features of networks do not; the columns of a table may, and then the largest alone are learned
-    from.
+    Features of networks do not; the columns of a table may. The largest alone are learned from
+    then, and what varies little about a large number is lost among its digits.
     """
     source = task.source
     if not isinstance(source, ArrayDomain) or len(source.values.shape) != 2:
         return ""
     rows = source.rows(np.arange(0, len(source), -(-len(source) // UNEVEN_ROWS)))
-    deviations = rows.std(0)
+    rows = rows.double()  # the deviation about a large number is lost in float32
+    means, deviations = rows.mean(0).abs(), rows.std(0, correction=0)
     varying = deviations[deviations > 0]
     if not len(varying):
         return ""
-    typical, largest = float(varying.median()), int(deviations.argmax())
-    if not float(deviations[largest]) > UNEVEN * typical:
-        return ""
     names = columns_of(source)
-    column = repr(names[largest]) if names else str(largest)
-    return (
-        f"column {column} varies {float(deviations[largest]) / typical:.0f} times as much as the"
-        " median column: scale the columns alike before (EquidaClassifier does it by itself)"
-    )
+
+    def called(column: int) -> str:
+        return repr(names[column]) if names else str(column)
+
+    cure = "scale the columns alike before (EquidaClassifier does it by itself)"
+    typical, largest = float(varying.median()), int(deviations.argmax())
+    if float(deviations[largest]) > UNEVEN * typical:
+        times = float(deviations[largest]) / typical
+        return f"column {called(largest)} varies {times:.0f} times as much as the median: {cure}"
+    far = int((means / deviations.clamp_min(typical)).argmax())
+    if float(means[far]) > UNEVEN * max(typical, float(deviations[far])):
+        return (
+            f"column {called(far)} is {float(means[far]):,.0f} on average, far from 0 beside what"
+            f" columns vary by ({typical:.3g}): {cure}"
+        )
+    return ""
 
 
 def default_folder(opened: OpenedRequest, request: AdaptRequest) -> Path:
@@ -379,13 +397,20 @@ def default_folder(opened: OpenedRequest, request: AdaptRequest) -> Path:
     return _below_runs("-".join(word for word in words if word))
 
 
-def default_pair_folder(source: str, target: str, purpose: str) -> Path:
-    """A folder below runs/ for two paths."""
+def default_pair_folder(source: str | Domain, target: str | Domain, purpose: str) -> Path:
+    """A folder below runs/ for two domains."""
     names = []
-    for path in (source, target):
-        file, part = split_path(path)
-        names.append(part or Path(os.path.abspath(file)).stem)
-    return _below_runs(f"{'2'.join(names)}-{purpose}")
+    for given in (source, target):
+        if isinstance(given, Domain):
+            names.append(given.name)
+        else:
+            file, part = split_path(given)
+            names.append(part or Path(os.path.abspath(file)).stem)
+    words = ["2".join(names), purpose]
+    # Data in memory have no names that would tell one call from the next.
+    in_memory = [given for given in (source, target) if isinstance(given, Domain)]
+    words += [domains_sha256(*in_memory)[:8]] if in_memory else []
+    return _below_runs("-".join(words))
 
 
 def _below_runs(name: str) -> Path:
