@@ -72,3 +72,11 @@ def write_pictures(
                 pixels = np.clip(colour + random.normal(0, 30, (40, 48, 3)), 0, 255)
                 Image.fromarray(pixels.astype("u1")).save(folder / f"{index}.jpg")
     return root
+
+
+def touch(root: Path, *names: str) -> Path:
+    """Empty files of these names below a folder, which is returned."""
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    return root

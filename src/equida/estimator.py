@@ -35,16 +35,16 @@ from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.fields import FieldError
 from equida.methods import Method, check_overrides, method_name
 from equida.methods.auto import AUTO, auto_candidates, checked_prior
-from equida.methods.compose import check_strengths
 from equida.runs.target import target_remarks
 from equida.torch_modes import check_count, own_torch_state, plain_modes, torch_threads
 from equida.training.build import split
 from equida.training.config import RunConfig
 from equida.training.effect import check_effect
 from equida.training.evaluate import auto_score
-from equida.training.loop import Trained, train
+from equida.training.loop import train
 from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe, recipe
+from equida.training.recorder import Trained
 from equida.training.request import AdaptRequest
 from equida.training.target_check import describe_target, looks_imbalanced, source_view
 
@@ -424,7 +424,6 @@ class EquidaClassifier(
         overrides = _merged(named, self.method_params, "method_params")
         if self._method_name() == AUTO:
             return checked_prior(overrides, f"the method {AUTO!r}")
-        check_strengths(self._method_name(), overrides)
         return check_overrides(self._method_name(), overrides)
 
     def _method_name(self) -> str:

@@ -78,6 +78,18 @@ def threads_asked_for() -> int:
     return int(first) if first.isdecimal() else 0
 
 
+def threads_for(asked: int, *, on_rows: bool, otherwise: int = 0) -> int:
+    """Threads of torch for a run: as asked for, else OMP_NUM_THREADS, else one on rows of features,
+    whose steps are too small to be shared.
+
+    Args:
+        asked: 0 asks for nothing.
+        on_rows: whether the run trains on rows of features.
+        otherwise: the number on images; 0: as many as torch has.
+    """
+    return asked or threads_asked_for() or (1 if on_rows else otherwise)
+
+
 def check_count(name: str, value: Any, expected: str, minimum: int = 0) -> int:
     """A number of threads or processes that a machine can have.
 

@@ -4,16 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.small_data import touch
 
 from equida.data import ImageDomain, benchmark, load_domain, load_task
 from equida.errors import InputError
-
-
-def _touch(root: Path, *names: str) -> Path:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
-    return root
 
 
 @pytest.mark.parametrize(
@@ -34,7 +28,7 @@ def _touch(root: Path, *names: str) -> Path:
 )
 def test_layouts_found_in_the_wild(tmp_path: Path, name: str, domain: str, folder: str) -> None:
     classes = benchmark(name).classes
-    _touch(tmp_path, *(f"{folder}/{known}/1.jpg" for known in classes), "image_list/x.txt")
+    touch(tmp_path, *(f"{folder}/{known}/1.jpg" for known in classes), "image_list/x.txt")
     loaded = load_domain(name, domain, tmp_path)
     assert isinstance(loaded, ImageDomain)
     assert (loaded.name, loaded.classes) == (domain, classes)
@@ -45,20 +39,20 @@ def test_layouts_found_in_the_wild(tmp_path: Path, name: str, domain: str, folde
 
 def test_the_class_train_of_visda_is_not_its_domain_train(tmp_path: Path) -> None:
     classes = benchmark("visda2017").classes
-    _touch(tmp_path, *(f"validation/{known}/1.jpg" for known in classes))
+    touch(tmp_path, *(f"validation/{known}/1.jpg" for known in classes))
     assert len(load_domain("visda2017", "Real", tmp_path)) == 12
     with pytest.raises(InputError, match="no folder for VisDA-2017 Synthetic"):
         load_domain("visda2017", "Synthetic", tmp_path)
 
 
 def test_the_class_webcam_of_office_home_is_not_a_domain_of_office31(tmp_path: Path) -> None:
-    _touch(tmp_path, "Art/Webcam/1.jpg", "Art/Mug/1.jpg")
+    touch(tmp_path, "Art/Webcam/1.jpg", "Art/Mug/1.jpg")
     with pytest.raises(InputError, match="no folder for Office-31 Webcam"):
         load_domain("office31", "W", tmp_path)
 
 
 def test_a_list_is_used_where_there_are_no_class_folders(tmp_path: Path) -> None:
-    _touch(tmp_path, "store/amazon_pictures/images/mug/1.jpg")
+    touch(tmp_path, "store/amazon_pictures/images/mug/1.jpg")
     lists = tmp_path / "image_list"
     lists.mkdir()
     (lists / "amazon.txt").write_text("store/amazon_pictures/images/mug/1.jpg 17\n")
@@ -71,7 +65,7 @@ def test_a_list_is_used_where_there_are_no_class_folders(tmp_path: Path) -> None
 
 
 def test_a_task_by_its_name_or_its_domains(tmp_path: Path) -> None:
-    _touch(tmp_path, "amazon/mug/1.jpg", "amazon/pen/1.jpg", "webcam/pen/1.jpg", "webcam/pen/2.jpg")
+    touch(tmp_path, "amazon/mug/1.jpg", "amazon/pen/1.jpg", "webcam/pen/1.jpg", "webcam/pen/2.jpg")
     for task in (
         load_task("Office-31", "amazon2webcam", data_dir=tmp_path),
         load_task("office31", "A", "webcam", tmp_path),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from tests.small_data import touch
 
 from equida.cli import main
 from equida.data import image_folder
@@ -18,13 +19,6 @@ from equida.data.walk import FolderTree, find_images, folder_tree
 from equida.errors import InputError
 from equida.models.extractor import image_domains
 from equida.runs.read import read_runs
-
-
-def _touch(root: Path, *names: str) -> Path:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).touch()
-    return root
 
 
 @pytest.fixture
@@ -46,13 +40,13 @@ def _images(tree: FolderTree) -> list[str]:
 
 
 def test_images_come_in_order_before_the_folders_beside_them(tmp_path: Path) -> None:
-    root = _touch(tmp_path, "b/2.jpg", "b/10.jpg", "b/a/1.JPG", "a/1.png", "z.jpg", "notes.txt")
+    root = touch(tmp_path, "b/2.jpg", "b/10.jpg", "b/a/1.JPG", "a/1.png", "z.jpg", "notes.txt")
     assert _images(FolderTree(root)) == ["z.jpg", "a/1.png", "b/10.jpg", "b/2.jpg", "b/a/1.JPG"]
     assert FolderTree(root).others == ["notes.txt"]
 
 
 def test_hidden_names_and_litter_are_passed_over(tmp_path: Path) -> None:
-    root = _touch(
+    root = touch(
         tmp_path, "mug/1.jpg", "mug/.2.jpg", ".thumbnails/3.jpg", "__MACOSX/4.jpg", "Thumbs.db",
         "image_list/mug.txt",
     )  # fmt: skip
@@ -67,7 +61,7 @@ def test_hidden_names_and_litter_are_passed_over(tmp_path: Path) -> None:
 def test_each_folder_is_listed_when_it_is_first_looked_into_and_once(
     tmp_path: Path, listed: Counter[str]
 ) -> None:
-    root = _touch(tmp_path, "mug/deep/1.jpg", "pen/2.jpg")
+    root = touch(tmp_path, "mug/deep/1.jpg", "pen/2.jpg")
     tree = FolderTree(root)
     assert not listed
     assert list(tree.folders) == ["mug", "pen"]
@@ -79,7 +73,7 @@ def test_each_folder_is_listed_when_it_is_first_looked_into_and_once(
 
 def test_links_back_end_the_walk(tmp_path: Path, listed: Counter[str]) -> None:
     """Twelve links to the folder above: followed, they would be 12^40 folders."""
-    root = _touch(tmp_path / "root", "mug/1.jpg")
+    root = touch(tmp_path / "root", "mug/1.jpg")
     for number in range(12):
         (root / "mug" / f"up{number:02d}").symlink_to(root)
     tree = FolderTree(root)
@@ -98,7 +92,7 @@ def test_a_forbidden_folder_is_an_error_or_passed_over(
             raise PermissionError(13, "Permission denied")
         return plain(path)
 
-    _touch(tmp_path, "mug/1.jpg", "secret/2.jpg")
+    touch(tmp_path, "mug/1.jpg", "secret/2.jpg")
     monkeypatch.setattr(os, "scandir", guarded)
     with pytest.raises(InputError, match="secret: no permission to list this folder"):
         _images(FolderTree(tmp_path))
@@ -107,7 +101,7 @@ def test_a_forbidden_folder_is_an_error_or_passed_over(
 
 
 def test_a_file_or_nothing_is_no_tree(tmp_path: Path) -> None:
-    _touch(tmp_path, "a.jpg")
+    touch(tmp_path, "a.jpg")
     with pytest.raises(InputError, match="is a file; expected a folder"):
         folder_tree(tmp_path / "a.jpg")
     with pytest.raises(InputError, match="does not exist"):
@@ -117,7 +111,7 @@ def test_a_file_or_nothing_is_no_tree(tmp_path: Path) -> None:
 
 
 def test_images_of_files_and_folders(tmp_path: Path) -> None:
-    root = _touch(tmp_path, "b/2.jpg", "b/a/1.jpg", "b/.thumbnails/1.jpg", "b/notes.txt", "odd.dat")
+    root = touch(tmp_path, "b/2.jpg", "b/a/1.jpg", "b/.thumbnails/1.jpg", "b/notes.txt", "odd.dat")
     (root / "b" / "up").symlink_to(root)
     found = find_images([root / "odd.dat", root / "b"])
     assert list(found) == [root / "odd.dat", root / "b" / "2.jpg", root / "b" / "a" / "1.jpg"]

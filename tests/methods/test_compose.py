@@ -20,7 +20,6 @@ from equida.methods import (
     default_config,
     register,
 )
-from equida.methods.compose import check_strengths
 from equida.paper.tables import ELEVEN
 from equida.training.recipe import RECIPES
 
@@ -184,14 +183,11 @@ def test_a_prior_goes_to_every_part_that_has_one_and_yields_to_that_of_a_part() 
         configure("cdan+mcc", {"prior": "estimate"})
 
 
-def test_a_strength_beside_an_estimate_is_refused_only_where_it_is_asked_for() -> None:
-    """A record of an earlier version with both can still be read."""
+def test_a_strength_beside_an_estimate_is_refused() -> None:
     both = {"prior": "estimate", "prior_strength": 0.5}
     for method in ("nsm", "mcc+nsm"):
         with pytest.raises(InputError, match=r"nsm\.prior_strength is 0\.5.*used as it is; leave"):
-            check_strengths(method, both)
-        assert configure(method, both)["nsm"].prior == "estimate"
-        check_strengths(method, {"prior": "estimate"})
-        check_strengths(method, {"prior": "source", "prior_strength": 0.5})
-    mixed = {"prior": "estimate", "nsm.prior": "source", "nsm.prior_strength": 1}
-    check_strengths("bnm+nsm", mixed)
+            configure(method, both)
+        configure(method, {"prior": "estimate"})
+        configure(method, {"prior": "source", "prior_strength": 0.5})
+    configure("bnm+nsm", {"prior": "estimate", "nsm.prior": "source", "nsm.prior_strength": 1})

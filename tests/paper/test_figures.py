@@ -49,8 +49,8 @@ def test_images_that_cannot_be_drawn_are_a_remark(
 
 
 def test_figures_beside_a_drawing_are_of_what_is_drawn() -> None:
-    last = {"accuracy": 0.5, "equity": 0.1, "discriminability": 0.2}
-    kept = {"accuracy": 0.8, "equity": 0.6, "discriminability": 0.7}
+    last = {"step": 9.0, "accuracy": 0.5, "equity": 0.1, "discriminability": 0.2}
+    kept = {"step": 5.0, "accuracy": 0.8, "equity": 0.6, "discriminability": 0.7}
     result = {"metric": "accuracy", "kept": "snd", "last": last, "picks": {"snd": kept}}
     run = Run(Path("run"), RunConfig("nsm", Recipe()), result)
     assert _figures_phrase(run) == "accuracy 80.0 %, equity 0.60, discriminability 0.70"

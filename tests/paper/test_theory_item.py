@@ -65,23 +65,7 @@ def test_a_record_without_its_tables_or_figure_is_not_complete(
     file.write_text(json.dumps({"checks": [check, check | {"verdict": "holds"}]}))
     theory = paper_study([], [paper_runs], tmp_path, theory=file).items[0]
     assert (theory.status, theory.command) == ("missing", THEORY_COMMAND)
-    assert theory.remarks[::2] == ("2 checks: 1 paper wrong, 1 holds.", "paper wrong: c (Eq. 1): e")
+    assert theory.remarks == ("2 checks: 1 paper wrong, 1 holds.", "paper wrong: c (Eq. 1): e")
     file.write_text("{}")
     with pytest.raises(InputError, match="not a record of equida theory"):
         paper_study([], [paper_runs], tmp_path, theory=file)
-
-
-def test_a_record_of_an_earlier_version_is_shown_without_tables(
-    paper_runs: Path, tmp_path: Path
-) -> None:
-    theory_record(tmp_path / "theory")
-    file = tmp_path / "theory" / "theory.json"
-    record = json.loads(file.read_text())
-    for check in record["checks"]:
-        for name in ("table", "row", "column"):
-            del check[name]
-    file.write_text(json.dumps(record))
-    theory = paper_study([], [paper_runs], tmp_path, theory=file).items[0]
-    assert theory.texts == ()
-    assert (theory.status, theory.command) == ("1 of 4", THEORY_COMMAND)
-    assert any("earlier version" in remark for remark in theory.remarks)

@@ -9,9 +9,10 @@ from tests import small_data
 
 from equida.data import Task, array_domain, make_task
 from equida.training.config import RunConfig
-from equida.training.loop import Observer, Trained, train
+from equida.training.loop import train
 from equida.training.processes import AnyFabric, make_fabric
 from equida.training.recipe import Recipe
+from equida.training.recorder import Observer, Trained
 
 Run = Callable[..., Trained]
 

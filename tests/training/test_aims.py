@@ -21,8 +21,9 @@ from equida.methods.base import TaskRows
 from equida.training import aims as module
 from equida.training import target_check
 from equida.training.config import Aim, RunConfig
-from equida.training.loop import Trained, train
+from equida.training.loop import train
 from equida.training.recipe import Recipe
+from equida.training.recorder import Trained
 
 Run = Callable[..., Trained]
 SMALL = Recipe(iterations=4, batch_size=8, bottleneck=6, evaluate_every=2, log_every=2)
@@ -296,12 +297,3 @@ def test_what_is_asked_for_is_said_where_all_parts_ask_for_the_same() -> None:
         0.2,
     ]
     assert module.aim_of(build_method("dann", 5, 3, torch.nn.Linear(5, 3)), {}) is None
-
-
-def test_a_prior_that_was_recorded_without_its_part_is_the_same_run() -> None:
-    recorded, asked, other = (
-        RunConfig("cdan+nsm", Recipe(), overrides=overrides)
-        for overrides in ({"prior": "source"}, {"nsm.prior": "source"}, {"nsm.prior": "estimate"})
-    )
-    assert recorded.describes_same_run(asked)
-    assert not recorded.describes_same_run(other)

@@ -26,10 +26,11 @@ from equida.methods.base import Output
 from equida.models.network import Network
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
-from equida.training.loop import Trained, train
+from equida.training.loop import train
 from equida.training.objective import Objective
 from equida.training.processes import AnyFabric
 from equida.training.recipe import Recipe
+from equida.training.recorder import Trained
 
 Run = Callable[..., Trained]
 CHEAP = [name for name in VALIDATORS if not VALIDATORS[name].costly]

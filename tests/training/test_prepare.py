@@ -21,10 +21,11 @@ from equida.methods.spl import SPL
 from equida.training import prepare as module
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
-from equida.training.loop import Trained, train
+from equida.training.loop import train
 from equida.training.prepare import FILE, task_rows
 from equida.training.processes import AnyFabric
 from equida.training.recipe import Recipe
+from equida.training.recorder import Trained
 from equida.training.target_check import source_view
 
 Run = Callable[..., Trained]

@@ -1,11 +1,11 @@
-"""Flags that several verbs have, flags of recipes and methods, and the requests they fill."""
+"""Flags that are made of recipes, methods and data sets, and the requests that flags fill."""
 
 import dataclasses
 import enum
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tyro
 
@@ -29,71 +29,9 @@ def alternatives(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-# The flags that several verbs have, with their help.
-ClassesFlag = Annotated[
-    Literal["shared", "source"],
-    tyro.conf.arg(
-        help="Where the domains have different classes: those that both have (shared), or the"
-        " source's, for targets that have only some of them. Samples of other classes are left out"
-        " and counted."
-    ),
-]
 RecipeFlag = Annotated[
     str, tyro.conf.arg(help=f"{alternatives(RECIPES)}; the backbone decides unless this is set.")
 ]
-NoCacheFlag = Annotated[
-    bool,
-    tyro.conf.arg(
-        help="Neither use nor keep features in the store that commands share (equida cache)."
-    ),
-]
-SkipFlag = Annotated[
-    bool, tyro.conf.arg(help="Leave out images that cannot be read instead of stopping.")
-]
-ListsFlag = Annotated[
-    str,
-    tyro.conf.arg(
-        help="Folder of the image lists of a benchmark that chooses its samples by lists"
-        " (office_home_rsut); by default they are looked for in --data and beside it."
-    ),
-]
-SourceSharesFlag = Annotated[
-    str,
-    tyro.conf.arg(
-        help="Cut the source's classes down: long-tail:30 (sizes fall by 30), classes:15, or a file"
-        " with a class and its share on each line; long-tail:30:7 does it with seed 7."
-    ),
-]
-SelectFlag = Annotated[
-    str,
-    tyro.conf.arg(
-        help="Which step of a run the table shows: last, oracle (uses target labels), or a"
-        " validator."
-    ),
-]
-SeedsFlag = Annotated[str, tyro.conf.arg(help="How many seeds, or a list of them: 0,1,7.")]
-FormatFlag = Annotated[
-    Literal["rich", "md", "tex", "csv", "json"], tyro.conf.arg(help="How the table is printed.")
-]
-JobsFlag = Annotated[
-    int,
-    tyro.conf.arg(aliases=["-j"], help="Runs at once; 0: one for each core, or for each GPU."),
-]
-ThreadsFlag = Annotated[
-    int,
-    tyro.conf.arg(
-        help="Threads of torch in each run; 0: OMP_NUM_THREADS if that is set, else one on"
-        " features, and a share of the cores on images."
-    ),
-]
-ClusterFlag = Annotated[
-    str,
-    tyro.conf.arg(
-        help="dask://HOST:PORT: do the runs there. Its workers (one thread each: dask worker"
-        " --nthreads 1) must see the data and OUT under the same paths."
-    ),
-]
-QuietFlag = Annotated[bool, tyro.conf.arg(help="Show no progress.")]
 DATASET_HELP = f"The data set: {alternatives(BENCHMARKS)}, or the path of your own."
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", bool: "[yes|no]"}
 

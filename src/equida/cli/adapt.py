@@ -6,20 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from equida.cli._flags import (
-    DATASET_HELP,
+from equida.cli._flags import DATASET_HELP, RecipeFlag, overrides, request_from, with_flags
+from equida.cli._print import print_lines, print_search, run_line
+from equida.cli._shared_flags import (
     ClassesFlag,
     ListsFlag,
     NoCacheFlag,
     QuietFlag,
-    RecipeFlag,
     SkipFlag,
     SourceSharesFlag,
-    overrides,
-    request_from,
-    with_flags,
-)  # fmt: skip
-from equida.cli._print import print_lines, print_search, run_line
+)
 
 if TYPE_CHECKING:
     from equida.runs.read import Run

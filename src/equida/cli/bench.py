@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from equida.cli._flags import (
-    DATASET_HELP,
+from equida.cli._flags import DATASET_HELP, RecipeFlag, overrides, request_from, with_recipe_flags
+from equida.cli._print import print_results
+from equida.cli._shared_flags import (
     ClassesFlag,
     ClusterFlag,
     FormatFlag,
@@ -16,17 +17,12 @@ from equida.cli._flags import (
     ListsFlag,
     NoCacheFlag,
     QuietFlag,
-    RecipeFlag,
     SeedsFlag,
     SelectFlag,
     SkipFlag,
     SourceSharesFlag,
     ThreadsFlag,
-    overrides,
-    request_from,
-    with_recipe_flags,
-)  # fmt: skip
-from equida.cli._print import print_results
+)
 from equida.data.benchmarks import benchmark
 
 if TYPE_CHECKING:

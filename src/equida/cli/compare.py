@@ -7,23 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from equida.cli._flags import (
+from equida.cli._flags import RecipeFlag, overrides, request_from, with_recipe_flags
+from equida.cli._print import print_results
+from equida.cli._shared_flags import (
     ClassesFlag,
     ClusterFlag,
     FormatFlag,
     JobsFlag,
     NoCacheFlag,
     QuietFlag,
-    RecipeFlag,
     SeedsFlag,
     SelectFlag,
     SkipFlag,
     ThreadsFlag,
-    overrides,
-    request_from,
-    with_recipe_flags,
-)  # fmt: skip
-from equida.cli._print import print_results
+)
 
 if TYPE_CHECKING:
     from equida.experiments.compare import CompareRequest

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tyro
 
+from equida.cli._shared_flags import TrustFlag
 from equida.errors import printable
 
 
@@ -24,9 +25,7 @@ class Arguments:
     """Folder to write into; by default RUN/export."""
     no_onnx: bool = False
     """Leave out model.onnx, which needs the extra `export`."""
-    trust: bool = False
-    """Run the code that the record of RUN names (a method or a backbone of its author's own), after
-    saying what it is. Without this flag such a record is refused: its code could do anything."""
+    trust: TrustFlag = False
 
 
 def run(arguments: Arguments) -> int:

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import tyro
 
+from equida.cli._shared_flags import TrustFlag
 from equida.errors import counted, printable
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ class Arguments:
     """Leave out rows of feature files with values that are not finite, instead of stopping."""
     accelerator: str = "auto"
     """cpu, gpu or auto."""
-    trust: bool = False
-    """Run the code that the record of RUN names (a method or a backbone of its author's own), after
-    saying what it is. Without this flag such a record is refused: its code could do anything."""
+    trust: TrustFlag = False
 
 
 def run(arguments: Arguments) -> int:

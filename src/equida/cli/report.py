@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from equida.cli._flags import QuietFlag
+from equida.cli._shared_flags import QuietFlag
 from equida.errors import counted, printable
 
 

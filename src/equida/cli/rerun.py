@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from equida.cli._flags import QuietFlag
+from equida.cli._shared_flags import QuietFlag, TrustFlag
 
 
 @dataclass
@@ -20,9 +20,7 @@ class Arguments:
     """Folder of a finished run."""
     out: Path | None = None
     """Where the second run is kept; by default it is removed."""
-    trust: bool = False
-    """Run the code that the record of RUN names (a method or a backbone of its author's own), after
-    saying what it is. Without this flag such a record is refused: its code could do anything."""
+    trust: TrustFlag = False
     quiet: QuietFlag = False
 
 

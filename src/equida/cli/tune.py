@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from equida.cli._flags import (
+from equida.cli._flags import RecipeFlag, alternatives, overrides, request_from, with_recipe_flags
+from equida.cli._print import print_lines, print_search, run_line
+from equida.cli._shared_flags import (
     ClassesFlag,
     ClusterFlag,
     JobsFlag,
     ListsFlag,
     NoCacheFlag,
     QuietFlag,
-    RecipeFlag,
     SkipFlag,
     ThreadsFlag,
-    alternatives,
-    overrides,
-    request_from,
-    with_recipe_flags,
-)  # fmt: skip
-from equida.cli._print import print_lines, print_search, run_line
+)
 from equida.data.benchmarks import BENCHMARKS
 
 if TYPE_CHECKING:

@@ -169,7 +169,7 @@ def _checked_shares(name: str, shares: Tensor, classes: int) -> Tensor:
 
 
 def classes_found(
-    space: Space, labels: Tensor, classes: int, seed: int = 0, rule: ClusterRule | None = None
+    space: Space, labels: Tensor, classes: int, seed: int, rule: ClusterRule
 ) -> Tensor:
     """The classes that the target seems to have, in order; no target label is needed.
 
@@ -185,7 +185,7 @@ def classes_found(
         seed: the views are drawn from it.
         rule: the constants.
     """
-    rule = replace(rule or ClusterRule(), weighted=False)
+    rule = replace(rule, weighted=False)
     # A class without a source row would be a cluster around nothing.
     present: Tensor = labels.unique()
     most = max(2, MANY_LEFT * len(present))

@@ -18,14 +18,13 @@ from equida.data.dataset_toml import METRICS, NAME, DatasetFile, read_dataset_fi
 from equida.data.domain import Domain
 from equida.data.feature_file import SUFFIXES, feature_domains
 from equida.data.images import is_image_name
+from equida.data.layouts import LIST_FOLDERS
 from equida.data.open import LIST_SUFFIXES, find_data, open_own
 from equida.data.own import OwnBenchmark, OwnDomain
 from equida.data.task import present_classes
 from equida.data.walk import FolderTree, existing
 from equida.errors import InputError, counted
 from equida.files import why_not_a_file
-
-LIST_FOLDERS = ("image_list", "list", "lists")
 
 
 def find_benchmark(path: str | Path | FolderTree) -> Benchmark:

@@ -1,6 +1,5 @@
 """Features of several backbones side by side: each image has one row of all of them."""
 
-import zipfile
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from equida.data.checks import check_finite
 from equida.data.domain import ArrayDomain
 from equida.data.feature_file import feature_domain, feature_domains
+from equida.data.npz import npz_keys
 from equida.errors import InputError, counted
 from equida.files import open_atomic, refuse_to_replace
 
@@ -53,7 +53,7 @@ def join_features(files: Sequence[str | Path], out: str | Path) -> dict[str, tup
     target = Path(out)
     if target.suffix != ".npz":
         raise InputError(f"--out is {target}; expected a name that ends in .npz")
-    refuse_to_replace([target], lambda: _is_joined(target))
+    refuse_to_replace([target], lambda: MARK in npz_keys(target))
     names = feature_domains(paths[0])
     for path in paths[1:]:
         if sorted(feature_domains(path)) != sorted(names):
@@ -141,11 +141,3 @@ def _same_labels(first: ArrayDomain, other: ArrayDomain) -> bool:
         return True
     same_classes = tuple(first.classes) == tuple(other.classes)
     return same_classes and np.array_equal(first.labels, other.labels)
-
-
-def _is_joined(path: Path) -> bool:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return f"{MARK}.npy" in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
-        return False

@@ -10,6 +10,8 @@ from equida.data.walk import FolderTree
 from equida.errors import InputError
 
 _DEPTH = 3
+LIST_FOLDERS = ("image_list", "list", "lists")
+"""What folders of image lists are called."""
 
 
 def find_folder(chosen: Benchmark, domain: BenchmarkDomain, base: FolderTree) -> FolderTree | None:
@@ -27,7 +29,7 @@ def find_list(domain: BenchmarkDomain, base: FolderTree) -> Path | None:
     """The domain's image list: `image_list/amazon.txt`, `amazon_list.txt`, ..."""
     if not base.listable:
         return None
-    for folder in filter(None, (base.inner("image_list"), base.inner("list"), base)):
+    for folder in filter(None, (*map(base.inner, LIST_FOLDERS), base)):
         for name in folder.others if folder.listable else ():
             if name.endswith(".txt") and domain.goes_by(name[:-4].removesuffix("_list")):
                 return folder.path / name
@@ -47,8 +49,8 @@ def find_choices(chosen: Benchmark, data: Path | None, lists: str | Path | None)
             raise InputError(f"--lists is {lists}, but {chosen.name} uses all its samples")
         return None
     beside = data if data is None or data.is_dir() else data.parent
-    names = ("", "image_list", "list", "lists")
-    tried = [Path(lists)] if lists else [beside / name for name in names] if beside else []
+    places = [beside / name for name in ("", *LIST_FOLDERS)] if beside else []
+    tried = [Path(lists)] if lists else places
     for folder in tried:
         if all(len(choice_files(chosen, domain, folder)) == 2 for domain in chosen.domains):
             return folder.absolute()

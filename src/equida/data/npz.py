@@ -131,6 +131,15 @@ def open_npz(path: Path) -> Iterator[Npz]:
         ) from None
 
 
+def npz_keys(path: Path) -> set[str]:
+    """The names of the arrays in an .npz file; none where it cannot be read."""
+    try:
+        with open_npz(path) as stored:
+            return set(stored.keys)
+    except InputError:
+        return set()
+
+
 def _read_header(stream: IO[bytes]) -> Header:
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):

@@ -57,9 +57,7 @@ class Survey:
     def sound(self) -> bool:
         return not (self.domain is None or self.missing or self.extra or self.unreadable)
 
-    def check_files(
-        self, *, deep: bool, skip: bool = False, advance: Advance | None = None
-    ) -> None:
+    def check_files(self, *, deep: bool, skip: bool, advance: Advance) -> None:
         """Look at every file, and fill `unreadable`, or `left_out` where `skip` is set."""
         if self.domain is not None:
             turned: list[str] = []

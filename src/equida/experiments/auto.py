@@ -18,7 +18,7 @@ from equida.methods.aiming import PRIOR_FIELDS
 from equida.methods.auto import AUTO, auto_candidates, checked_prior
 from equida.progress import duration
 from equida.runs.search import FILE, Search, Tried, read_search
-from equida.torch_modes import threads_asked_for, torch_threads
+from equida.torch_modes import threads_for, torch_threads
 from equida.training.aims import check_priors
 from equida.training.evaluate import auto_score
 from equida.training.folder import RunFolder
@@ -149,4 +149,4 @@ def _train(plan: Plan, request: AdaptRequest, remarks: Remarks) -> dict[str, Any
 
 
 def _threads(plan: Plan, request: AdaptRequest) -> int:
-    return request.threads or threads_asked_for() or (1 if plan.config.backbone == "none" else 0)
+    return threads_for(request.threads, on_rows=plan.config.backbone == "none")

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from equida.data import ArrayDomain, Domain
+from equida.data.npz import npz_keys, open_npz
 from equida.data.rows import take_rows
 from equida.data.task import ClassRule
 from equida.errors import InputError
@@ -254,30 +254,22 @@ def stored_rows(domain: Domain, out: Path, role: str) -> str:
     if domain.columns:
         arrays["columns"] = np.array(domain.columns)
     file = RunFolder(out).path / f"{role}.npz"
-    refuse_to_replace([file], lambda: _stored(file) is not None)
-    there = _stored(file)
-    if there is None:
+    written = ({"X"}, {"X", "y", "classes"})
+    refuse_to_replace([file], lambda: npz_keys(file) - {"columns"} in written)
+    if not file.exists():
         np.savez(file, **arrays)
-    elif not _alike(there, arrays):
+    elif not _holds(file, arrays):
         raise other_data(out)
     return str(file)
 
 
-def _stored(file: Path) -> dict[str, NDArray[Any]] | None:
-    """The arrays of a file that `stored_rows` may have written; None for any other."""
-    try:
-        with np.load(file) as arrays:
-            if {*arrays.files} - {"columns"} in ({"X"}, {"X", "y", "classes"}):
-                return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, BadZipFile):
-        pass
-    return None
-
-
-def _alike(ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]]) -> bool:
-    return ours.keys() == theirs.keys() and all(
-        np.array_equal(ours[name], theirs[name], equal_nan=name == "X") for name in ours
-    )
+def _holds(file: Path, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether a file has these arrays, and no others."""
+    with open_npz(file) as stored:
+        return {*stored.keys} == arrays.keys() and all(
+            np.array_equal(stored.read(name), values, equal_nan=name == "X")
+            for name, values in arrays.items()
+        )
 
 
 def _check_same_data(folder: Path, grid: Grid) -> None:

@@ -26,7 +26,7 @@ from equida.evaluation.validators import VALIDATORS, own_validators
 from equida.experiments.grid import Judge, PlannedRun, Stopped
 from equida.files import locked, read_json, remove
 from equida.runs.entry import Entry
-from equida.torch_modes import MOST_PROCESSES, check_count, cores, threads_asked_for, torch_threads
+from equida.torch_modes import MOST_PROCESSES, check_count, cores, threads_for, torch_threads
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
 from equida.training.processes import exit_with_parent
@@ -71,8 +71,13 @@ class Workers:
 
         jobs = self.jobs or torch.cuda.device_count() or cores()
         share = 0 if self.cluster else max(1, cores() // jobs)
-        wanted = self.threads or threads_asked_for() or (1 if on_rows else share)
-        return Workers(jobs, wanted, self.cluster)
+        threads = threads_for(self.threads, on_rows=on_rows, otherwise=share)
+        return Workers(jobs, threads, self.cluster)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether other processes do the runs, which import for themselves what they need."""
+        return self.jobs > 1 or bool(self.cluster)
 
 
 @dataclass(frozen=True)
@@ -173,8 +178,7 @@ def _round(planned: Sequence[PlannedRun], workers: Workers, parallel: Any) -> It
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    alone = workers.jobs == 1 and not workers.cluster
-    modules = () if alone else _validator_modules(planned)
+    modules = _validator_modules(planned) if workers.elsewhere else ()
     grid, code = os.getpid(), plugins.permission(modules)
     tasks = (
         delayed(do_run)(run.config, folder, number, workers.threads, grid, code, run.judge)

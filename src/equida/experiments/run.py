@@ -150,7 +150,7 @@ def run_grid(
     """
     workers = workers.resolved(on_rows=grid.backbone == "none")
     planned = plan(grid, folder.path)
-    if workers.jobs > 1 or workers.cluster:
+    if workers.elsewhere:
         used = {each.name for run in planned for each in run.config.plugins} | {grid.backbone}
         plugins.require_importable(sorted(used))
     results = GridResults(planned)

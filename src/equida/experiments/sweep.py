@@ -9,7 +9,6 @@ from typing import Any
 from equida.errors import InputError
 from equida.fields import specs
 from equida.methods import METHODS, check_overrides, split_name
-from equida.methods.compose import check_strengths
 from equida.plugins import short_name
 from equida.runs.variant import Variant, changed_hyperparameters
 from equida.training.recipe import Recipe
@@ -130,7 +129,6 @@ def make_variant(method: str, chosen: Mapping[str, Any], benchmark: str | None) 
     known = specs(Recipe)
     recipe = {name: known[name].value(given) for name, given in chosen.items() if name in known}
     others = {name: given for name, given in chosen.items() if name not in known}
-    check_strengths(method, others)
     # One value that goes to several parts of a composition is shown once.
     read = {
         name: next(iter(check_overrides(method, {name: others[name]}).values())) for name in others

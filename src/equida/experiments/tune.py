@@ -149,7 +149,7 @@ def _search(
         code = {each for method in methods for each in configs.of(method, {}).plugins}
         search = _asked(request, methods, plan, code)
         _check_same(folder.path, earlier, search)
-        if workers.resolved().jobs > 1 or workers.cluster:
+        if workers.resolved().elsewhere:
             plugins.require_importable(
                 sorted({each.name for each in code} | {plan.config.backbone})
             )

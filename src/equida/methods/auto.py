@@ -6,7 +6,7 @@ from typing import Any
 from equida.errors import InputError
 from equida.methods.aiming import PRIOR_FIELDS
 from equida.methods.base import METHODS
-from equida.methods.compose import check_overrides, check_strengths, split_name
+from equida.methods.compose import check_overrides, configure, split_name
 
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -65,5 +65,5 @@ def checked_prior(overrides: Mapping[str, Any], called: str) -> dict[str, Any]:
         if name not in PRIOR_FIELDS:
             raise InputError(f"{name} is given, but {called} chooses it; leave it out")
     first, _ = CANDIDATES[0]
-    check_strengths(first, overrides)
+    configure(first, overrides)
     return check_overrides(first, overrides)

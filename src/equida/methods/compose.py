@@ -169,6 +169,11 @@ def configure(
     """
     configs = {part: default_config(part, benchmark) for part in split_name(name)}
     for part, values in _by_part(name, overrides or {}).items():
+        if values.get("prior") == "estimate" and "prior_strength" in values:
+            raise InputError(
+                f"{part}.prior_strength is {short_text(values['prior_strength'])}, but the prior is"
+                " 'estimate', which is used as it is; leave prior_strength out"
+            )
         configs[part] = dataclasses.replace(configs[part], **values)
     for part, config in configs.items():
         check_prior(part, config)
@@ -192,19 +197,6 @@ def check_overrides(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
         part, spec = find_field(name, key)
         checked[key] = spec.value(value, f"{part}.{spec.name}")
     return checked
-
-
-def check_strengths(name: str, overrides: Mapping[str, Any]) -> None:
-    """Raise InputError where a strength is asked for beside an estimate, which it does not change.
-
-    A record of an earlier version may have both, so only what somebody asks for is checked.
-    """
-    for part, values in _by_part(name, overrides).items():
-        if values.get("prior") == "estimate" and "prior_strength" in values:
-            raise InputError(
-                f"{part}.prior_strength is {short_text(values['prior_strength'])}, but the prior is"
-                " 'estimate', which is used as it is; leave prior_strength out"
-            )
 
 
 def _by_part(name: str, overrides: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

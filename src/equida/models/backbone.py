@@ -225,9 +225,7 @@ def give_backbone(module: nn.Module, name: str) -> None:
         raise InputError(
             f"the run's backbone is {name!r}, which is found by its name; leave backbone= out"
         )
-    # Earlier versions named a module after its weights alone.
-    earlier = f"object:{type(module).__name__}-{state_sha256(module)[:10]}"
-    if name not in (_object_name(module), earlier):
+    if name != _object_name(module):
         raise InputError(
             f"the run's backbone was {name!r}, and the module that is given is"
             f" {_object_name(module)!r}: it has other weights or another structure"

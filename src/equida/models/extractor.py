@@ -344,7 +344,7 @@ def extract(
     """
     if out is not None:
         made = extractor.extract(domains, out, options, meter, shards=shards, keep_domains=True)
-        return read_features(out, made.skipped, file=out)
+        return read_features(out, made.skipped, out)
     with temporary_folder() as folder:
         file = folder / "features.safetensors"
         made = extractor.extract(domains, file, options, meter, shards=shards)
@@ -352,7 +352,7 @@ def extract(
 
 
 def read_features(
-    path: Path, unreadable: tuple[tuple[str, str], ...] = (), *, file: Path | None = None
+    path: Path, unreadable: tuple[tuple[str, str], ...], file: Path | None = None
 ) -> Features:
     """The content of a feature file that `FeatureExtractor.extract` wrote."""
     found = [feature_domain(path, domain=name) for name in feature_domains(path)]

@@ -194,12 +194,9 @@ def draw_tsne(chosen: TsneRuns, folder: Path) -> list[str]:
 
 def _figures_phrase(run: Run) -> str:
     """Accuracy, equity and discriminability of the predictions that are drawn."""
-    assert run.result is not None
-    kept = run.result["kept"]
-    figures = run.result["last"] if kept == "last" else run.result["picks"][kept]
-    accuracy = figures.get(run.result["metric"])
-    words = [] if accuracy is None else [f"accuracy {100 * accuracy:.1f} %"]
-    words += [f"{name} {figures[name]:.2f}" for name in ("equity", "discriminability")]
+    kept = run.picks[run.kept]
+    words = [] if kept.accuracy is None else [f"accuracy {100 * kept.accuracy:.1f} %"]
+    words += [f"equity {kept.equity:.2f}", f"discriminability {kept.discriminability:.2f}"]
     return ", ".join(words)
 
 

@@ -87,11 +87,6 @@ def theory_item(record: Mapping[str, Any] | None, source: Path, folder: Path) ->
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     remarks = [f"{len(checks)} checks: {listed}."]
     tables = theory_tables(checks)
-    if not tables:
-        remarks.append(
-            "The record was made by an earlier version, which did not write where a figure stands"
-            " in Tables 1 to 3; make it again to see the tables."
-        )
     remarks += [
         f"{check['verdict']}: {check['claim']} ({check['reference']}): {check['explanation']}"
         for check in checks

@@ -55,10 +55,10 @@ def bench_command(
     setting: RunGroup | None,
     out: Path,
     *,
-    methods: str = "all",
+    methods: str,
     tasks: str = "",
-    sweeps: Sequence[str] = (),
-    seeds: int = 3,
+    sweeps: Sequence[str],
+    seeds: int,
 ) -> str:
     """The `equida bench` that makes these runs in the same way as the other runs of the setting.
 

@@ -11,8 +11,7 @@ from equida.data.benchmarks import Benchmark
 from equida.data.feature_file import FeatureOrigin
 from equida.data.spec import DataSpec
 from equida.errors import InputError, printable
-from equida.methods.aiming import PRIOR_FIELDS, PRIORS
-from equida.methods.compose import split_name, spread_priors
+from equida.methods.aiming import PRIORS
 from equida.plugins import Plugin, check_same
 from equida.records import conform, construct
 from equida.training.recipe import Recipe
@@ -158,19 +157,7 @@ class RunConfig:
         both_known = bool(self.weights_sha256 and other.weights_sha256)
         ignored: dict[str, Any] = {"weights": None} if both_known else {"weights_sha256": ""}
         ignored |= {"recipe_name": "", "recipe_changes": {}, "aims": {}}
-        # Records of earlier versions do not have it.
-        ignored |= {} if self.plugins and other.plugins else {"plugins": ()}
-        mine, theirs = (
-            dataclasses.replace(config, overrides=config._spread_overrides(), **ignored)
-            for config in (self, other)
-        )
-        return mine, theirs
-
-    def _spread_overrides(self) -> Mapping[str, Any]:
-        """The overrides by part: earlier versions recorded a prior without the part that has it."""
-        if len(split_name(self.method)) == 1 or not set(PRIOR_FIELDS) & self.overrides.keys():
-            return self.overrides
-        return spread_priors(self.method, self.overrides)
+        return dataclasses.replace(self, **ignored), dataclasses.replace(other, **ignored)
 
     def to_json(self, processes: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The config as plain values, with the versions and the processes that it ran with."""

@@ -14,7 +14,7 @@ from equida.data import Task
 from equida.data.spec import open_task
 from equida.errors import InputError, require
 from equida.progress import Mode, RunProgress
-from equida.torch_modes import MOST_PROCESSES, check_count, threads_asked_for, torch_threads
+from equida.torch_modes import MOST_PROCESSES, check_count, threads_for, torch_threads
 from equida.training.build import SeededBackbone
 from equida.training.config import RunConfig
 from equida.training.folder import RunFolder
@@ -65,7 +65,7 @@ def launch(
             are there: what one machine finds on its disk, another one may not.
     """
     check_processes(config.recipe.batch_size, devices, num_nodes, threads)
-    threads = threads or threads_asked_for() or (1 if config.backbone == "none" else 0)
+    threads = threads_for(threads, on_rows=config.backbone == "none")
     if num_nodes > 1 and not {"MASTER_ADDR", "SLURM_NTASKS"} & set(os.environ):
         raise InputError(
             f"--num-nodes is {num_nodes}, but nothing says where the others are; on each set"

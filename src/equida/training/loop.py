@@ -34,7 +34,7 @@ from equida.training.processes import (
     prepare,
     without_exchange,
 )
-from equida.training.recorder import Announced, Observer, Recorder, Stepped, Trained
+from equida.training.recorder import Announced, Observer, Recorder, Trained
 from equida.training.target_check import (
     FEWEST_HELD_OUT,
     Uncalibrated,
@@ -42,8 +42,6 @@ from equida.training.target_check import (
     describe_target,
     source_view,
 )
-
-__all__ = ["Observer", "Stepped", "Trained", "train"]
 
 
 @whole_batches()

@@ -13,7 +13,6 @@ from equida.data.task import check_columns, columns_of
 from equida.errors import InputError
 from equida.files import file_sha256, refuse_to_replace
 from equida.methods import check_overrides, method_name
-from equida.methods.compose import check_strengths
 from equida.models.backbone import backbone_name
 from equida.models.extractor import DEFAULT_BACKBONE
 from equida.progress import duration
@@ -232,7 +231,6 @@ def _checked_recipe(
         request.method, recipe, spec, request.method_params, from_run=_from_run(request),
         seed=request.seed,
     ).check()  # fmt: skip
-    check_strengths(request.method, request.method_params)
     if previous:
         if request.backbone:
             raise InputError(

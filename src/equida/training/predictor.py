@@ -38,7 +38,7 @@ from equida.fields import checked_value
 from equida.files import refuse_to_replace
 from equida.models.backbone import load_backbone
 from equida.models.extractor import Features
-from equida.training.build import make_objective
+from equida.training.build import make_objective, row_shape
 from equida.training.config import RunConfig
 from equida.training.evaluate import log_probs_of
 from equida.training.folder import RunFolder
@@ -234,8 +234,8 @@ class Predictor:
         _check_batch_size(batch_size)
         if not len(rows):
             raise InputError(f"{rows.name} has no rows; expected at least one")
-        given = tuple(int(n) for n in rows.values.shape[1:])
-        given = given[1:] if len(given) == 2 else given
+        given = row_shape(rows)
+        assert given is not None
         if given not in (self.row_shape, self.shape) and not self._takes(given):
             expected = self.row_shape or self.shape
             raise InputError(
