@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
-from tests.small_data import Blobs, blobs
+from tests.small_data import Blobs, blobs, write_pictures
 
 import equida
 from equida.cli import main
@@ -320,3 +320,84 @@ def test_what_a_source_is_not(data: Blobs) -> None:
     pair = torch.utils.data.TensorDataset(torch.zeros(3, 2), torch.zeros(3))
     with pytest.raises(InputError, match="source is of type TensorDataset and has no labels"):
         equida.adapt(pair, data.target, **CALL)  # type: ignore[arg-type]
+
+
+def test_the_advice_of_a_run_can_be_followed(
+    data: Blobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: the same command with what it advises was refused, in the same default folder."""
+    few = data.labels < 2
+    np.savez(
+        "rows.npz", a_x=data.source, a_y=data.labels, b_x=data.target[few], b_y=data.labels[few]
+    )
+    call = ["adapt", "-s", "rows.npz:a", "-t", "rows.npz:b", "--classes", "source", "--quiet"]
+    for more in ([], ["--prior", "estimate"], ["--prior", "estimate"]):
+        assert main([*call, *more]) == 0
+    assert sorted(path.name for path in Path("runs").iterdir()) == [
+        "a2b-nsm-prior_estimate-seed0", "a2b-nsm-seed0",
+    ]  # fmt: skip
+    assert "try --prior estimate" in capsys.readouterr().out
+    tune = ["tune", "rows.npz:a", "rows.npz:b", "--trials", "1", "-j", "1", "--quiet", "--out", "t"]
+    assert main(tune) == 0
+    assert "or the line below with --prior estimate" in capsys.readouterr().err
+    assert main([*tune, "--prior", "estimate"]) == 2
+    assert "--prior; a search aims at equal class sizes; adapt with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["adapt", "--method", "source_only", "--prior", "estimate"],
+            "--prior; it is a setting of",
+        ),
+        (["compare", "a", "b", "--features"], "--features; features of images are computed anyway"),
+        (["bench", "digits", "--feature"], "--feature; did you mean --features?"),
+        (["adapt", "--validator", "knn"], "--validator; --keep names the validator"),
+    ],
+)
+def test_options_of_other_commands_and_methods(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: a likeness of letters, or only what else is missing."""
+    assert main(words) == 2
+    assert f"unrecognized options: {said}" in capsys.readouterr().err
+
+
+def test_doctor_looks_at_what_domains_are_judged_by(
+    data: Blobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: "Usable", and `bench` refused the data."""
+    write_pictures(Path("photos"), ["a", "b"], ["red", "blue"])
+    names = [f"{kind}/{number}.jpg {label}" for number in range(4)
+             for label, kind in enumerate(("red", "blue"))]  # fmt: skip
+    for part, lines in (("train", names[:4]), ("test", names[4:])):
+        Path(f"photos/b_{part}.txt").write_text("".join(f"b/{line}\n" for line in lines))
+    Path("set.toml").write_text(
+        'root = "photos"\n[domains.a]\npath = "a"\n'
+        '[domains.b]\ntrain = "b_train.txt"\ntest = "b_test.txt"\n'
+    )
+    assert main(["doctor", "set.toml"]) == 0
+    assert "b (test)" in capsys.readouterr().out
+    Path("photos/b/blue/3.jpg").unlink()
+    assert main(["doctor", "set.toml"]) == 1
+    assert "blue/3.jpg" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", ["5", "-1", "-5GB", "99"])
+def test_a_size_of_the_cache_without_a_unit(
+    size: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: 5 bytes, or fewer than none, so that nothing was kept and nothing said."""
+    monkeypatch.setenv("EQUIDA_CACHE_SIZE", size)
+    assert main(["cache"]) == 2
+    assert (
+        f"EQUIDA_CACHE_SIZE is '{size}'; expected a size such as 500MB" in capsys.readouterr().err
+    )
+
+
+def test_one_method_is_not_compared_with_others(data: Blobs) -> None:
+    """Before: all scores agreed that it is the best."""
+    pair = (data.source, data.labels), (data.target, data.labels)
+    table = equida.compare(*pair, out="c", **ONE)
+    assert not [note for note in table.notes if "pick" in note or "the best" in note]

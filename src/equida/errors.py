@@ -52,19 +52,20 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
-def enumerated(names: Sequence[str], most: int | None = None) -> str:
+def enumerated(names: Sequence[str], most: int | None = None, *, word: str = "and") -> str:
     """Names as a sentence has them.
 
     Args:
         names: what to name.
-        most: beyond so many, the last ones are counted, and never a single one.
+        most: the most entries that are written; of more names, the last ones are counted.
+        word: what stands before the last: "and" or "or".
 
     >>> enumerated(["flat", "new", "old"]), enumerated(["flat"]), enumerated(list("abcdef"), 4)
     ('flat, new and old', 'flat', 'a, b, c and 3 others')
     """
     if most is not None and len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} others"]
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+    return f" {word} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 class InputError(ValueError):

@@ -622,8 +622,8 @@ def _plain_labels(y: Any) -> Any:
 
 
 def _labels_of(y: ArrayLike, rows: NDArray[np.int64]) -> NDArray[Any]:
-    """The labels of some rows: what is an array of objects for the placeholders of others is one of
-    labels without them, if these are of one kind."""
+    """The labels of some rows. Where only placeholders in other rows made them an array of objects,
+    they have a type of their own again."""
     labels = np.asarray(_safe_indexing(y, rows))
     if labels.dtype != object:
         return labels

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from equida.errors import InputError
+from equida.errors import InputError, enumerated
 
 KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 SWITCH = {"yes": True, "true": True, "no": False, "false": False}
@@ -356,8 +356,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 def _expected(hint: Any) -> str:
     """What a value must be, as it ends the sentence "it must be"."""
-    said = [_words(option) for option in _options(hint)]
-    return " or ".join(filter(None, (", ".join(said[:-1]), said[-1])))
+    return enumerated([_words(option) for option in _options(hint)], word="or")
 
 
 def _words(hint: Any) -> str:

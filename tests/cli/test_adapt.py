@@ -170,8 +170,15 @@ def test_the_default_folder_says_what_the_run_is(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["adapt", *on(toy), *SMALL, "--method", "safn+cwsm", "--seed", "3"]) == 0
-    assert (tmp_path / "runs" / "a2b-safn+cwsm-seed3" / "result.json").exists()
+    settings = ["--recipe", "paper", "--cwsm-r", "0.25"]
+    plain = ["--iterations", "2", "--batch-size", "8"]
+    for words in (settings, plain, plain):
+        asked = ["--method", "safn+cwsm", "--seed", "3", *words]
+        assert main(["adapt", *on(toy), *asked, *plain]) == 0
+    found = sorted(file.parent.name for file in (tmp_path / "runs").glob("*/result.json"))
+    assert found[0] == "a2b-safn+cwsm-batch_size_8-iterations_2-seed3"
+    assert len(found) == 2
+    assert found[1].endswith("-seed3")
 
 
 def test_a_safetensors_file_and_a_target_without_labels(

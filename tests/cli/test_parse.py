@@ -49,7 +49,7 @@ GOOD = ["r", "--out", "o"]
     [
         ([], "missing: RUN, --out"),
         (["r"], "missing: --out"),
-        ([*GOOD, "--sed", "1"], "unrecognized options: --sed, 1; did you mean --seed?"),
+        ([*GOOD, "--sed", "1"], "unrecognized options: --sed; did you mean --seed?"),
         ([*GOOD, "--batch-sise=1"], "did you mean --batch-size?"),
         ([*GOOD, "--form", "x"], "did you mean --from?"),
         ([*GOOD, "--zzzzzz"], "unrecognized options: --zzzzzz; see equida verb --help"),

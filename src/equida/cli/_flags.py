@@ -4,12 +4,13 @@ import dataclasses
 import enum
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 import tyro
 
 from equida.data.benchmarks import BENCHMARKS
+from equida.errors import enumerated
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods import METHODS, default_config, describe_method, method_name, split_name
 from equida.methods.aiming import PRIOR_FIELDS
@@ -19,20 +20,12 @@ from equida.training.recipe import RECIPES, Recipe, hyperparameter_flag
 T = TypeVar("T")
 
 
-def alternatives(names: Iterable[str]) -> str:
-    """Names as a help text lists them, for the names of a registry.
-
-    >>> alternatives(["office31", "visda2017", "digits"])
-    'office31, visda2017 or digits'
-    """
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
-
-
+DATASET_NAMES = enumerated([*BENCHMARKS], word="or")
+DATASET_HELP = f"The data set: {DATASET_NAMES}, or the path of your own."
+RECIPE_NAMES = enumerated([*RECIPES], word="or")
 RecipeFlag = Annotated[
-    str, tyro.conf.arg(help=f"{alternatives(RECIPES)}; the backbone decides unless this is set.")
+    str, tyro.conf.arg(help=f"{RECIPE_NAMES}; the backbone decides unless this is set.")
 ]
-DATASET_HELP = f"The data set: {alternatives(BENCHMARKS)}, or the path of your own."
 METAVARS = {int: "INT", float: "FLOAT", str: "TEXT", bool: "[yes|no]"}
 
 

@@ -33,8 +33,7 @@ def print_installation(console: Console) -> int:
     import torch
 
     from equida import __version__
-    from equida.cli._flags import alternatives
-    from equida.data.benchmarks import BENCHMARKS
+    from equida.cli._flags import DATASET_NAMES
     from equida.data.feature_cache import FeatureStore
 
     console.print(
@@ -58,9 +57,7 @@ def print_installation(console: Console) -> int:
     if missing:
         console.print(f"[red]Missing[/red]: {', '.join(missing)}; pip install equida")
     else:
-        console.print(
-            f"Data sets: equida doctor DATASET --data DIR, with DATASET {alternatives(BENCHMARKS)}"
-        )
+        console.print(f"Data sets: equida doctor DATASET --data DIR, with DATASET {DATASET_NAMES}")
     return 1 if missing else 0
 
 

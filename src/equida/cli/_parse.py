@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import tyro
 
-from equida.errors import InputError
+from equida.errors import InputError, enumerated
 from equida.fields import Bounds, FieldError, FieldSpec
 
 T = TypeVar("T")
@@ -29,6 +29,13 @@ NAMES_ELSEWHERE = {
     "--lr": "--learning-rate",
 }
 """What other tools call an option, with its name here."""
+NOT_HERE = {
+    ("tune", "--prior"): "a search aims at equal class sizes; adapt with what it finds and --prior",
+    ("compare", "--features"): "features of images are computed anyway",
+    ("compare", "--sweep"): "equida bench has it",
+    ("adapt", "--validator"): "--keep names the validator whose step is kept",
+}
+"""Why a verb lacks an option that others have."""
 
 
 def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
@@ -40,7 +47,7 @@ def parse(arguments: type[T], verb: str, argv: Sequence[str]) -> T:
     """
     if os.environ.get("NO_COLOR"):  # which tyro does not look at
         getattr(tyro, "_experimental_options", {})["ansi_codes"] = False
-    with _complaints(arguments, verb):
+    with _complaints(arguments, verb, argv):
         return tyro.cli(
             arguments,
             prog=f"equida {verb}",
@@ -79,7 +86,7 @@ def _registry() -> tyro.constructors.ConstructorRegistry:
 
 
 @contextlib.contextmanager
-def _complaints(arguments: type, verb: str) -> Iterator[None]:
+def _complaints(arguments: type, verb: str, argv: Sequence[str]) -> Iterator[None]:
     """Raise InputError for what tyro is about to complain of."""
     try:
         from tyro import _errors
@@ -89,7 +96,7 @@ def _complaints(arguments: type, verb: str) -> Iterator[None]:
 
     def raise_input_error(event: _errors.ParseErrorEvent) -> None:
         try:
-            said = _one_line(event, arguments)
+            said = _one_line(event, arguments, verb, argv)
         except AttributeError:  # another release of tyro, as above
             return
         if said:
@@ -99,13 +106,17 @@ def _complaints(arguments: type, verb: str) -> Iterator[None]:
         yield
 
 
-def _one_line(event: Any, arguments: type) -> str:
+def _one_line(event: Any, arguments: type, verb: str, argv: Sequence[str]) -> str:
     """What is wrong with the command line; "" for a kind of event that is not known here."""
     match type(event).__name__:
         case "MissingArgs":
+            # An option that is spelled wrongly is often the one that is missing.
+            known = {*_options(arguments), "--help"}
+            if unknown := [word for word in argv if word[:2] == "--" and _name(word) not in known]:
+                return _unrecognized(unknown, arguments, verb)
             return f"missing: {', '.join(_flag(each.arg) for each in event.missing_arguments)}"
         case "UnrecognizedArgs":
-            return _unrecognized(event.tokens, arguments)
+            return _unrecognized(event.tokens, arguments, verb)
         case "InvalidChoice":
             expected = f"one of {', '.join(event.choices)}"
             return str(FieldError(_flag(event.argument), event.value, expected))
@@ -128,12 +139,35 @@ def _flag(argument: Any) -> str:
     return next((name for name in argument.lowered.name_or_flags if name[:2] == "--"), "")
 
 
-def _unrecognized(tokens: Sequence[str], arguments: type) -> str:
-    said = f"unrecognized options: {', '.join(tokens)}"
-    unknown = next((token.partition("=")[0] for token in tokens if token[:2] == "--"), "")
+def _name(token: str) -> str:
+    """An option without its value, as tyro compares it."""
+    return token.partition("=")[0].replace("_", "-")
+
+
+def _unrecognized(tokens: Sequence[str], arguments: type, verb: str) -> str:
+    # Behind an option stand its values, which were not wrong.
+    said = f"unrecognized options: {', '.join([t for t in tokens if t[:1] == '-'] or tokens)}"
+    unknown = next((_name(token) for token in tokens if token[:2] == "--"), "")
+    if reason := NOT_HERE.get((verb, unknown)) or _of_methods(verb, unknown):
+        return f"{said}; {reason}"
     unknown = NAMES_ELSEWHERE.get(unknown, unknown)
     close = difflib.get_close_matches(unknown, _options(arguments), n=1, cutoff=0.7)
     return f"{said}; did you mean {close[0]}?" if close else said
+
+
+def _of_methods(verb: str, option: str) -> str:
+    """Which methods have an option that the one at hand has not; "" where none has."""
+    if verb != "adapt":
+        return ""
+    from equida.methods import METHODS, describe_method
+
+    field = option.removeprefix("--").replace("-", "_")
+    have = [
+        name
+        for name in METHODS
+        if field in {each.name for each in describe_method(name).hyperparameters}
+    ]
+    return f"it is a setting of {enumerated(have, 6)}" if have else ""
 
 
 def _options(arguments: type) -> list[str]:

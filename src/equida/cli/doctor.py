@@ -20,7 +20,7 @@ from equida.data.domain import ImageDomain
 from equida.data.open import load_domain
 from equida.data.survey import Survey
 from equida.data.task import present_classes
-from equida.errors import counted
+from equida.errors import counted, enumerated
 from equida.progress import safe_console
 
 
@@ -104,7 +104,7 @@ def _print_own(console: Console, found: DataCheck, arguments: Arguments) -> None
         if domain.labels is None:
             console.print(f"  {key}: unlabelled; it can be a target only", markup=False)
         elif gone := [name for name in own.classes if name not in present_classes(domain)]:
-            named = ", ".join(gone[:5]) + (", ..." if len(gone) > 5 else "")
+            named = enumerated(gone, 5)
             which = counted(len(gone), "class", "classes")
             console.print(f"  {key}: has no samples of {which}: {named}", markup=False)
     place = shlex.quote(str(arguments.data))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from equida.cli._flags import RecipeFlag, alternatives, overrides, request_from, with_recipe_flags
+from equida.cli._flags import DATASET_NAMES, RecipeFlag, overrides, request_from, with_recipe_flags
 from equida.cli._print import print_lines, print_search, run_line
 from equida.cli._shared_flags import (
     ClassesFlag,
@@ -20,7 +20,6 @@ from equida.cli._shared_flags import (
     SkipFlag,
     ThreadsFlag,
 )
-from equida.data.benchmarks import BENCHMARKS
 
 if TYPE_CHECKING:
     from equida.experiments.tune import Tuned, TuneRequest
@@ -47,7 +46,7 @@ class Arguments:
         str,
         tyro.conf.arg(
             aliases=["-d"],
-            help=f"A data set in place of SOURCE and TARGET: {alternatives(BENCHMARKS)}, or the"
+            help=f"A data set in place of SOURCE and TARGET: {DATASET_NAMES}, or the"
             " path of your own.",
         ),
     ] = ""
@@ -122,9 +121,11 @@ def print_tuned(done: "Tuned") -> None:
     """Print a search, the chosen setting as flags, and what to do with the run."""
     from equida.progress import say
     from equida.runs.commands import setting_flags
+    from equida.runs.target import target_remarks
 
     print_search(done.search, done.run.task)
-    for remark in done.run.remarks:
+    advice = "equida adapt --method auto, or the line below with --prior estimate"
+    for remark in target_remarks(done.run.result or {}, advice):
         say(remark)
     print_lines(
         f"the same hyper-parameters elsewhere: equida adapt {setting_flags(done.run.config)} ...",

@@ -96,9 +96,10 @@ def cluster_labels(
     In each round and view: the subspace of supervised locality preserving projection, learned on
     the source and on the target rows that were chosen in the round before; rows without the middle
     of the classes of their domain, made unit; soft k-means of the target on the sphere, started at
-    the class means of the source; the mean of the softmax of minus the distances to the class means
-    and of that to the cluster means. The views' labels are averaged in every round, so that a class
-    that one view mistakes for another does not stay mistaken.
+    the class means of the source; as a row's label, the mean of two softmaxes: of minus its
+    distances to the class means, and of minus those to the cluster means. The views' labels are
+    averaged in every round, so that a class that one view mistakes for another does not stay
+    mistaken.
     Classes that the target seems to lack (`classes_found`) get no cluster.
 
     Args:

@@ -127,9 +127,10 @@ def load_domain(
     if data_dir is None and chosen.root:
         data_dir = chosen.root
     if data_dir is None:
+        here = f"; for the folder of that name here, ./{chosen.name}" if _is_here(chosen) else ""
         raise InputError(
             f"{chosen.name} needs a folder with its images: --data DIR (how to get them:"
-            f" equida doctor {chosen.name})"
+            f" equida doctor {chosen.name}){here}"
         )
     place = find_data(data_dir)
     if isinstance(place, FolderTree) and chosen.own:
@@ -144,6 +145,10 @@ def load_domain(
         return opened
     folder = find_choices(chosen, place.path if isinstance(place, FolderTree) else place, lists)
     return listed_samples(opened, choice_files(chosen, wanted, folder)[role])
+
+
+def _is_here(chosen: Benchmark) -> bool:
+    return not chosen.own and Path(chosen.name).is_dir()
 
 
 def open_own(domain: OwnDomain, place: Path | FolderTree, *, test: bool = False) -> Domain:

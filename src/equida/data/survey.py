@@ -14,7 +14,7 @@ from equida.data.feature_file import SUFFIXES, feature_domain, feature_domains
 from equida.data.folders import FolderScan, image_folder, scan_folder
 from equida.data.layouts import choice_files, find_choices, find_folder, find_list
 from equida.data.lists import image_list, listed_samples
-from equida.data.open import load_domain, open_domain
+from equida.data.open import load_domain, open_domain, test_name
 from equida.data.walk import FolderTree
 from equida.errors import InputError, counted
 
@@ -136,12 +136,17 @@ def survey_own(chosen: Benchmark) -> list[Survey]:
     surveys = []
     for domain in chosen.own.domains:
         title = domain.key if domain.key == domain.title else f"{domain.key} {domain.title}"
-        place = Path(chosen.root) / domain.place
-        if place.is_dir():
-            surveys.append(_survey_folder(scan_folder(place), title))
-        else:
-            shown = str(place) if Path(chosen.root).is_dir() else chosen.root
-            surveys.append(_opened(title, shown, load_domain(chosen, domain.key)))
+        for relative, test in ((domain.place, False), (domain.test, True)):
+            if test and not relative:
+                continue
+            called = test_name(title) if test else title
+            place = Path(chosen.root) / relative
+            if place.is_dir():
+                surveys.append(_survey_folder(scan_folder(place), called))
+            else:
+                shown = str(place) if Path(chosen.root).is_dir() else chosen.root
+                opened = load_domain(chosen, domain.key, test=test)
+                surveys.append(_opened(called, shown, opened))
     return surveys
 
 

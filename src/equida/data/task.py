@@ -8,7 +8,7 @@ import numpy as np
 
 from equida.data.classes import check_class_names, class_key
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
-from equida.errors import InputError, printable
+from equida.errors import InputError, enumerated, printable
 
 ClassRule = Literal["source", "shared"]
 """The classes of a task: all of the source's, or those of which both domains have samples."""
@@ -263,7 +263,7 @@ def _sample_shape(domain: Domain) -> str:
 
 def _too_few_shared(target: Domain, source: Domain, shared: Sequence[str]) -> str:
     found = present_classes(target)
-    named = ", ".join(map(repr, found[:5])) + (" ..." if len(found) > 5 else "")
+    named = enumerated([*map(repr, found)], 5)
     hint = "rename its classes, or use it unlabelled with --ignore-target-labels"
     if isinstance(target, ImageDomain) and len(target.classes) == len(found) == 1 and not shared:
         hint = f"if it is unlabelled, give the images' own folder, {target.root / found[0]}"

@@ -72,9 +72,9 @@ class ShareEstimate:
         """How far `shares` are on the way from uniform ones to what is estimated, at most 0.99.
 
         t = 1 - |q1 - q|^2 / (2 |(q1 + q)/2 - 1/C|^2), not below 0, where q is q3 or, without it,
-        q2; for q2, this is (1 + a)/2. So much of the mean of two estimates is signal, not mistakes,
-        if their mistakes are equally large and have a correlation of 1/3. Without q3, t is a where
-        a is a half or less: q1 and q2 start from one classifier, which may have been misled.
+        q2; for q2, this is (1 + a)/2. It is the share of signal in the mean of two estimates whose
+        mistakes are equally large and have a correlation of 1/3. Without q3, t is a where a is a
+        half or less: q1 and q2 start from one classifier, which may have been misled.
         """
         if self.label_shares is not None:
             return _agreement(self.cluster_shares, self.label_shares, 2.0)

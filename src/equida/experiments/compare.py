@@ -15,7 +15,7 @@ from equida.data import ArrayDomain, Domain
 from equida.data.npz import npz_keys, open_npz
 from equida.data.rows import take_rows
 from equida.data.task import ClassRule
-from equida.errors import InputError
+from equida.errors import InputError, enumerated
 from equida.evaluation.validators import VALIDATORS
 from equida.experiments.execute import Workers
 from equida.experiments.grid import (
@@ -157,7 +157,9 @@ def pick_notes(table: Table, *, labelled: bool) -> list[str]:
     for name in filter(shown.__contains__, VALIDATORS):
         best = [row.title for row in best_rows(table, name)]
         if best:
-            (picked if len(best) == 1 else tied).setdefault(" and ".join(best), []).append(name)
+            (picked if len(best) == 1 else tied).setdefault(enumerated(best), []).append(name)
+    if len(table.rows) == 1:  # nothing to pick from
+        return []
     notes = [_score_note(picked, tied)] if picked or tied else []
     if notes and labelled and (top := best_rows(table, table.columns[0].key)):
         notes.append(_label_note(table, top, picked))
@@ -175,7 +177,7 @@ def _score_note(picked: Mapping[str, Sequence[str]], tied: Mapping[str, Sequence
     elif picked and not tied and sum(map(len, picked.values())) > 1:
         said += " They agree."
     for titles, names in tied.items():
-        said += f" {titles} have the same {' and '.join(names)}."
+        said += f" {titles} have the same {enumerated(names)}."
     return (
         f"{said} A score favours methods that maximise it themselves, and a collapsed classifier"
         " can score well; look at the predictions before you rely on one."
@@ -195,10 +197,11 @@ def _label_note(table: Table, top: Sequence[Row], picked: Collection[str]) -> st
     given = [each.variant.overrides.values() for each in table.rows]
     chosen_by_labels = table.select == "oracle" or any("oracle" in values for values in given)
     aside = "" if chosen_by_labels else " (which choose no step and no method here)"
-    titles = " and ".join(row.title for row in top)
+    titles = enumerated([row.title for row in top])
     best_is = f"the best is {titles}" if len(top) == 1 else f"{titles} are best"
     behind = "behind it" if len(top) == 1 else "behind them"
-    points = f"; {behind} by points of accuracy: {', '.join(lost)}" if lost else ""
+    of_picked = "of those that a score would pick"
+    points = f"; {behind}, {of_picked}, by points of accuracy: {', '.join(lost)}" if lost else ""
     return f"With the target's labels{aside}, {best_is}{points}."
 
 

@@ -22,9 +22,9 @@ FAR_MORE = 3.0
 def relative_cost(config: RunConfig) -> float:
     """What a run costs beside others of its grid, in any unit.
 
-    On rows it is taken for the weights that are trained times the steps: the discriminators of DANN
-    and CDAN have more weights than the rest. With images the backbone outweighs them all. It serves
-    the first guess only; times that were measured take its place.
+    On rows it is the number of trained weights times the number of steps: the discriminators of
+    DANN and CDAN have more weights than the rest. With images the backbone outweighs them all. It
+    serves the first guess only; times that were measured take its place.
     """
     if config.backbone != "none":
         return 1.0
@@ -53,14 +53,17 @@ def expensive_methods(planned: Sequence[PlannedRun]) -> str:
         costs.setdefault(run.config.method, relative_cost(run.config))
     least = min(costs.values(), default=0.0)
     said = [
-        f"{method_title(method)} about {cost / least:.0f} times"
+        f"one of {method_title(method)} about {cost / least:.0f} times"
         for method, cost in costs.items()
         if cost > FAR_MORE * least
     ]
     cheapest = next((method for method, cost in costs.items() if cost == least), "")
     if not said:
         return ""
-    return f"by the weights it trains, a run takes of {method_title(cheapest)}: {', '.join(said)}"
+    return (
+        "judged by the number of weights that are trained, runs take many times as long as one of"
+        f" {method_title(cheapest)}: {', '.join(said)}"
+    )
 
 
 def seconds_left(
@@ -71,8 +74,8 @@ def seconds_left(
 ) -> float | None:
     """How long the runs that are left will take; None before any has ended.
 
-    A run takes as long as those of its method that have ended; of a method of which none has ended,
-    as long as its cost beside theirs says.
+    A run takes as long as those of its method that have ended. Where none of its method has, its
+    time is scaled from the methods that have, by the ratio of their costs.
 
     Args:
         left: the runs that have not ended.

@@ -16,7 +16,7 @@ from typing import Any
 
 from equida import plugins
 from equida.data import Domain, benchmark
-from equida.errors import InputError
+from equida.errors import InputError, enumerated
 from equida.evaluation.validators import DEFAULT_VALIDATOR, VALIDATORS
 from equida.experiments.compare import stored_rows
 from equida.experiments.execute import Ended, Workers, do_runs, finished_result
@@ -124,7 +124,7 @@ def run_tune(request: TuneRequest, remarks: Remarks) -> Tuned:
     if len(methods) < request.trials and not any(map(search_space, methods)):
         have = "have" if len(methods) > 1 else "has"
         remarks.say(
-            f"{' and '.join(methods)} {have} no hyper-parameter to search: only the default setting"
+            f"{enumerated(methods)} {have} no hyper-parameter to search: only the default setting"
             " is tried"
         )
         request = dataclasses.replace(request, trials=len(methods))

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equida.errors import InputError, suggestion
+from equida.errors import InputError, enumerated, suggestion
 from equida.fields import FieldSpec, short_text, specs
 from equida.methods.aiming import PRIOR_FIELDS, check_prior
 from equida.methods.base import METHODS, Method, Output, TaskRows, check_signature, method_parts
@@ -39,7 +39,7 @@ class Composite(Method):
         own = [name for name, method in methods.items() if type(method).predict != Method.predict]
         if len(own) > 1:
             raise InputError(
-                f"{' and '.join(own)} each predict with a head of their own; "
+                f"{enumerated(own)} each predict with a head of their own; "
                 "at most one such method can be part of a composition"
             )
         self._predictor = own[0] if own else None
@@ -209,7 +209,7 @@ def _by_part(name: str, overrides: Mapping[str, Any]) -> dict[str, dict[str, Any
 
 
 def spread_priors(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The overrides, with what is given to all parts given to each that has no value of its own."""
+    """The overrides by part: what is given to all goes to each that has no value of its own."""
     parts = split_name(name)
     owners = {
         key: [part for part in parts if key in specs(METHODS[part].config)] for key in PRIOR_FIELDS

@@ -55,7 +55,7 @@ def paired_test(
     Args:
         differences: one for each pair.
         downward: whether the claim is that they are below 0.
-        one: what the scores that differ call the whole: 100 if they are percentages.
+        one: the score that means 100 %: 100 for percentages, 1 for shares.
 
     >>> paired_test([1.0, 2.0, 1.5, 1.2, 0.8, 1.9]).outcome
     'holds'

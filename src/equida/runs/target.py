@@ -166,7 +166,7 @@ def _expectation(result: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"confidences, calibrated on the source (temperature {found['temperature']:.2f}), promise"
-        f" {100 * found['expected_accuracy']:.0f} % right; under a shift that is optimistic"
+        f" {100 * found['expected_accuracy']:.0f} % right; under a shift that is mostly optimistic"
     ]
 
 
@@ -182,4 +182,6 @@ def _why_uncalibrated(reason: str, seen: int, needed: int) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:.2f}".lstrip("0")
+    """With two digits; with three where two would hide that it is above the limit."""
+    digits = 3 if f"{value:.2f}" == f"{IMBALANCED:.2f}" else 2
+    return f"{value:.{digits}f}".lstrip("0")

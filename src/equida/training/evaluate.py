@@ -156,7 +156,7 @@ def kept_figure(result: Mapping[str, Any], name: str) -> float | None:
 
 
 def auto_score(result: Mapping[str, Any]) -> tuple[str, float | None]:
-    """By what `method="auto"` compares runs with the same data and prior: its name, and the score.
+    """Name and value of the score by which `method="auto"` compares runs on the same data.
 
     The score is the default validator's, agreement with neighbours times balance. Where runs have a
     prior q, the balance is 1 - KL(predicted shares, q) / -log(max q), at least 0. For equal q that

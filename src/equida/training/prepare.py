@@ -79,7 +79,8 @@ def task_rows(built: Built, task: Task) -> TaskRows:
 
 
 def _expected_shares(task: Task, rows: TaskRows) -> Tensor:
-    """By the look that every run on features takes at its target; for rows of pixels it is made."""
+    """The class shares to expect in the target: from the look that every run on features takes at
+    it; for rows of pixels they are estimated here."""
     view = source_view(task)
     if view:
         estimate = view.estimate

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import logging
 import os
 import typing
@@ -27,6 +28,8 @@ LOG = logging.getLogger(__name__)
 ROWS_AT_ONCE = 8192
 UNEVEN = 100.0
 """Columns of a table differ much in scale where one varies so many times as the median column."""
+LONGEST_SETTINGS = 40
+"""What is longer stands in the name of a folder as a digest."""
 UNEVEN_ROWS = 2000
 """About how many rows are looked at for that."""
 
@@ -390,11 +393,34 @@ def default_folder(opened: OpenedRequest, request: AdaptRequest) -> Path:
     protocol = opened.spec.protocol if opened.spec else ""
     data_set = opened.spec.data_set if opened.spec else None
     dataset = data_set.name if data_set else ""
-    purpose = request.purpose or request.method
-    words = [dataset, opened.task.name, protocol, purpose, f"seed{request.seed}"]
+    words = [dataset, opened.task.name, protocol, run_words(request)]
     # Data in memory have no names that would tell one call from the next.
     words += [opened.sha256[:8]] if opened.spec is None else []
     return _below_runs("-".join(word for word in words if word))
+
+
+def run_words(request: AdaptRequest) -> str:
+    """What a folder's name says of a run besides its data."""
+    words = [request.purpose or request.method, _settings(request), f"seed{request.seed}"]
+    return "-".join(word for word in words if word)
+
+
+def _settings(request: AdaptRequest) -> str:
+    """What is asked for otherwise than by default, so that each setting has a folder of its own.
+
+    >>> _settings(AdaptRequest("a", "b", method_params={"prior": "estimate"}))
+    'prior=estimate'
+    """
+    given = {name: getattr(request, name) for name in ("recipe", "backbone", "weights")}
+    given |= {**request.recipe_params, **request.method_params}
+    asked = {name: value for name, value in given.items() if value is not None}
+    text = "-".join(f"{name}={value}" for name, value in sorted(asked.items()))
+    if len(text) <= LONGEST_SETTINGS and all(
+        isinstance(value, str | int | float) for value in asked.values()
+    ):
+        return text
+    line = json.dumps(asked, sort_keys=True, default=repr)
+    return hashlib.sha256(line.encode()).hexdigest()[:8]
 
 
 def default_pair_folder(source: str | Domain, target: str | Domain, purpose: str) -> Path:

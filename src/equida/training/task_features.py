@@ -20,7 +20,13 @@ from equida.models.backbone import ALIASES
 from equida.models.extractor import ExtractedDomain, FeatureExtractor, require_images
 from equida.progress import Bar
 from equida.training.folder import RunFolder
-from equida.training.request import AdaptRequest, OpenedRequest, Remarks, default_pair_folder
+from equida.training.request import (
+    AdaptRequest,
+    OpenedRequest,
+    Remarks,
+    default_pair_folder,
+    run_words,
+)
 
 
 def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) -> AdaptRequest:
@@ -68,7 +74,7 @@ def with_features(request: AdaptRequest, folder: Path | None, remarks: Remarks) 
         or default_pair_folder(
             str(request.source),
             str(request.target),
-            f"{request.purpose or request.method}-seed{request.seed}",
+            run_words(request),
         )
     )
     ignore = images == "target" and request.ignore_target_labels

@@ -87,7 +87,15 @@ class FeatureStore:
         """Store features; then remove the least recently used ones above the limit."""
         records = _record(settings)
         size = len(contents) * records.itemsize
-        if not contents or not 0 < size <= self.limit:
+        if size > self.limit > 0:
+            LOG.warning(
+                "features are not kept for other commands: %s take %.1f MB, and EQUIDA_CACHE_SIZE"
+                " allows %.1f MB",
+                f"those of {counted(len(contents), 'image')}",
+                size / 1e6,
+                self.limit / 1e6,
+            )
+        if not 0 < size <= self.limit:
             return
         rows = np.empty(len(contents), records)
         rows["content"] = np.frombuffer(b"".join(contents), np.uint8).reshape(-1, _DIGEST)
@@ -239,9 +247,13 @@ def _size(text: str) -> int:
     plain = text.strip().upper()
     number = plain.rstrip("KMGTB ")
     unit = plain[len(number) :].strip()
+    wrong = InputError(
+        f"EQUIDA_CACHE_SIZE is {text!r}; expected a size such as 500MB or 5GB, or 0 to keep nothing"
+    )
     try:
-        return int(float(number) * UNITS[unit])
+        size = int(float(number) * UNITS[unit])
     except (ValueError, KeyError, OverflowError):
-        raise InputError(
-            f"EQUIDA_CACHE_SIZE is {text!r}; expected a size such as 500MB or 5GB"
-        ) from None
+        raise wrong from None
+    if size < 0 or (not unit and 0 < size < UNITS["MB"]):  # most often a number of gigabytes
+        raise wrong
+    return size
