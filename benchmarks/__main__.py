@@ -24,8 +24,12 @@ SUPPORT = {
 def main(names: list[str]) -> int:
     known = sorted({module.name for module in pkgutil.iter_modules(benchmarks.__path__)} - SUPPORT)
     if names and names[0] in known and names[1:] and names[1] not in known:
+        module = importlib.import_module(f"benchmarks.{names[0]}")
+        if {"-h", "--help"} & set(names) and not hasattr(module, "argparse"):
+            print(module.__doc__)
+            return 0
         try:
-            importlib.import_module(f"benchmarks.{names[0]}").run(*names[1:])
+            module.run(*names[1:])
         except InputError as error:
             print(error)
             return 2

@@ -108,6 +108,16 @@ def test_whole_numbers_and_placeholders_in_an_array_of_objects(shifted: Data) ->
     assert model.score(X, numbers, sample_domain=domain) > 0.9
 
 
+def test_tensors_of_a_training_loop(shifted: Data) -> None:
+    """Before: numpy's refusal of a gradient, and of bfloat16."""
+    source, y, target, _ = shifted
+    tensors = [torch.tensor(rows, requires_grad=True) for rows in (source, target)]
+    model = EquidaClassifier(**QUICK).fit(tensors[0], y, X_target=tensors[1])
+    expected = EquidaClassifier(**QUICK).fit(source, y, X_target=target)
+    np.testing.assert_array_equal(model.predict_proba(tensors[1]), expected.predict_proba(target))
+    assert model.predict(tensors[1].bfloat16()).shape == (len(target),)
+
+
 def test_labels_as_a_column(shifted: Data) -> None:
     """scikit-learn warns of a column, and takes it for its values."""
     source, y, target, _ = shifted

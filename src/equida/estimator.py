@@ -372,7 +372,7 @@ class EquidaClassifier(
             y: their labels, where they are known; a label that is not a class counts as unknown.
         """
         features, logits = self._forward(X)
-        rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        rows = validate_data(self, _plain_rows(X), reset=False, dtype=(np.float64, np.float32))
         labels = None
         if y is not None:
             numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
@@ -400,8 +400,8 @@ class EquidaClassifier(
     ) -> tuple[NDArray[Any], ArrayLike, NDArray[Any] | None]:
         """Rows of the source, their labels, and rows of the target, None where there are none."""
         types = (np.float64, np.float32)
-        y = _plain_labels(y)
-        rows = validate_data(self, X, reset=reset, dtype=types, ensure_min_samples=2)
+        y, X_target = _plain_labels(y), _plain_rows(X_target)
+        rows = validate_data(self, _plain_rows(X), reset=reset, dtype=types, ensure_min_samples=2)
         if y is None:
             raise ValueError("EquidaClassifier requires y to be passed, but the target y is None")
         check_consistent_length(rows, y)
@@ -446,7 +446,8 @@ class EquidaClassifier(
         if self.standardize:
             both = source if target is source else np.concatenate([source, target])
             self.mean_ = both.mean(0, dtype=np.float64)
-            deviation = both.std(0, dtype=np.float64)
+            with np.errstate(over="ignore"):  # what is lost is told below
+                deviation = both.std(0, dtype=np.float64)
             # The deviation of a constant feature is only a rounding error.
             rounding = 1e-7 if both.dtype == np.float32 else 1e-13
             constant = deviation <= rounding * np.abs(self.mean_)
@@ -541,7 +542,7 @@ class EquidaClassifier(
         the other rows.
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        rows = validate_data(self, _plain_rows(X), reset=False, dtype=(np.float64, np.float32))
         if sample_domain is not None:
             source_rows(sample_domain, len(rows))
         return self._outputs(rows)
@@ -611,6 +612,14 @@ def _is_source(sample_domain: ArrayLike, count: int) -> NDArray[np.bool_]:
         missing, sign = ("target", "negative") if source.all() else ("source", "positive")
         raise InputError(f"sample_domain has no {missing} rows; expected some {sign} numbers")
     return source
+
+
+def _plain_rows(rows: Any) -> Any:
+    """A tensor as numpy can read it: without its gradient, and not in bfloat16."""
+    if not isinstance(rows, Tensor):
+        return rows
+    rows = rows.detach().cpu()
+    return rows.float() if rows.dtype == torch.bfloat16 else rows
 
 
 def _plain_labels(y: Any) -> Any:

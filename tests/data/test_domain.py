@@ -90,6 +90,12 @@ def test_labels_may_be_names_or_numbers() -> None:
     assert array_domain(np.zeros((2, 1)), [-1, -1], name="x").labels is None
 
 
+def test_labels_in_half_precision() -> None:
+    """Before: a warning of numpy, whose bound for whole numbers overflows there."""
+    halves = array_domain(np.zeros((3, 1)), np.array([5, 2048, 5], np.float16), name="x")
+    assert halves.classes == ("5", "2048")
+
+
 @pytest.mark.parametrize(
     ("values", "labels", "classes", "said"),
     [

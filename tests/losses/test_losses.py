@@ -228,6 +228,8 @@ def test_compiles_as_one_graph(name: str) -> None:
     torch.testing.assert_close(value, loss_of(name)(logits))
     expected = torch.autograd.grad(loss_of(name)(logits), logits)[0]
     torch.testing.assert_close(torch.autograd.grad(value, logits)[0], expected)
+    plain = logits.detach()
+    torch.testing.assert_close(compiled(plain), loss_of(name)(plain))
 
 
 @pytest.mark.parametrize("rows", [7, 300])

@@ -108,7 +108,7 @@ def labels_and_classes(
     if found.shape != (count,):
         raise InputError(
             f"{name}: labels have shape {found.shape}; expected one for each of"
-            f" {counted(count, 'row')}"
+            f" {counted(count, 'row')}" + (", as .ravel() gives" if found.size == count else "")
         )
     if found.dtype.kind == "b" and not names:
         found = found.astype(str)  # as truth values among objects are read
@@ -195,6 +195,7 @@ def whole_numbers(labels: NDArray[Any], name: str) -> NDArray[Any]:
         return labels.astype(np.int64) if all(map(_is_whole, labels.flat)) else labels
     if labels.dtype.kind != "f":
         return labels
+    labels = labels.astype(np.float64)  # half precision ends long before MOST_WHOLE
     wrong = np.flatnonzero((labels != np.floor(labels)) | (np.abs(labels) >= MOST_WHOLE))
     if len(wrong):
         row = int(wrong[0])

@@ -53,7 +53,7 @@ def expensive_methods(planned: Sequence[PlannedRun]) -> str:
         costs.setdefault(run.config.method, relative_cost(run.config))
     least = min(costs.values(), default=0.0)
     said = [
-        f"one of {method_title(method)} about {cost / least:.0f} times"
+        f"{method_title(method)} about {cost / least:.0f} times"
         for method, cost in costs.items()
         if cost > FAR_MORE * least
     ]
@@ -61,7 +61,7 @@ def expensive_methods(planned: Sequence[PlannedRun]) -> str:
     if not said:
         return ""
     return (
-        "judged by the number of weights that are trained, runs take many times as long as one of"
+        "judged by the number of trained weights, some methods take many times as long as"
         f" {method_title(cheapest)}: {', '.join(said)}"
     )
 

@@ -209,7 +209,9 @@ def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any)
         with torch.autocast(logits.device.type, enabled=False):
             return from_closed_form(compute, logits, *arguments)
     value: Tensor
-    if torch._C._are_functorch_transforms_active():
+    if torch.compiler.is_compiling() and not logits.requires_grad:
+        value, _ = compute(logits, *arguments)  # dynamo takes no context without a gradient
+    elif torch._C._are_functorch_transforms_active():
         value, _ = _Transformable.apply(compute, logits, *arguments)  # type: ignore[no-untyped-call]
     else:
         value = _ClosedForm.apply(compute, logits, *arguments)  # type: ignore[no-untyped-call]

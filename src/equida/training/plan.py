@@ -76,7 +76,8 @@ class Plan:
                     " choose another --out"
                 )
         if there is None or not there.describes_same_run(config):
-            if there and dataclasses.replace(there, plugins=()).describes_same_run(config):
+            of_code = dataclasses.replace(there, plugins=config.plugins) if there else None
+            if there and of_code and of_code.describes_same_run(config):
                 raise InputError(
                     f"{self.folder} holds a run of other code ({_code_text(there)} there,"
                     f" {_code_text(self.config)} here); choose another --out"
