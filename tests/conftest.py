@@ -26,6 +26,7 @@ import pytest
 import torch
 from hypothesis import settings
 from tests.processes import abort, descendants
+from tests.small_data import BACKBONE
 
 from equida.data.benchmarks import BENCHMARKS
 
@@ -83,6 +84,15 @@ def _no_processes(request: pytest.FixtureRequest) -> Iterator[None]:
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Features that commands share: each test has a place of its own, and never the user's."""
     monkeypatch.setenv("EQUIDA_CACHE", str(tmp_path / "equida_cache"))
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, which is the test's own and has the module tiny_backbone with net()."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny_backbone.py").write_text(BACKBONE)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
 
 
 @contextlib.contextmanager

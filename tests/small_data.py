@@ -1,8 +1,8 @@
-"""Small data that several tests write to disk: rows in blobs, coloured pictures, and a network."""
+"""What several tests share: rows in blobs, coloured pictures, a network, and a short recipe."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,15 @@ def net():
     return module
 """
 """The source of a module with a small network, for `--backbone MODULE:net`."""
+
+SHORT = {"iterations": 4, "evaluate_every": 2, "batch_size": 8}
+"""A recipe whose runs take no time."""
+
+SHORT_FLAGS = ["--iterations", "4", "--evaluate-every", "2", "--batch-size", "8", "--quiet"]
+"""The same on the command line, without progress."""
+
+CALL: dict[str, Any] = {"recipe_params": SHORT, "progress": False}
+"""The same as keywords of a call."""
 
 
 class Blobs(NamedTuple):

@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
-from tests.small_data import BACKBONE, blobs, write_blobs, write_pictures
+from tests.small_data import BACKBONE, CALL, blobs, write_blobs, write_pictures
 from torch import nn
 
 import equida
@@ -262,6 +262,9 @@ def test_mistakes_with_data_are_one_line(arrays: dict[str, Any]) -> None:
     x, y = arrays["x"], arrays["y"]
     with pytest.raises(InputError, match="source is of type ndarray and has no labels"):
         equida.adapt(x, x)
+    pair = torch.utils.data.TensorDataset(torch.zeros(3, 2), torch.zeros(3))
+    with pytest.raises(InputError, match="source is of type TensorDataset and has no labels"):
+        equida.adapt(pair, x)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"expected a pair \(X, y\)"):
         equida.adapt((x, y, y), x)
     with pytest.raises(InputError, match="target is None"):
@@ -427,3 +430,15 @@ def test_a_run_is_done_again(tmp_path: Path) -> None:
 def test_data_in_memory_cannot_be_used_again(arrays: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="was trained on data in memory"):
         adapted(arrays).repeat()
+
+
+def test_target_labels_that_are_to_be_ignored_are_not_looked_at() -> None:
+    """Before: refused for what is wrong with them."""
+    data = blobs()
+    odd = np.where(data.labels > 1, -1, data.labels)
+    pair: Any = ((data.source, data.labels), (data.target, odd))
+    run = equida.adapt(*pair, ignore_target_labels=True, out="run", **CALL)
+    assert run.accuracy is None
+    equida.tune(*pair, trials=1, jobs=1, out="t", **CALL)
+    with pytest.raises(InputError, match="negative, which means unlabelled"):
+        equida.adapt(*pair, out="no", **CALL)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
+from tests.small_data import blobs
 
 import equida
 from equida import EquidaClassifier, scorers
@@ -502,3 +505,118 @@ def test_a_prior_is_one_of_compositions_and_of_auto() -> None:
             assert all("prior" in one["overrides"] for one in model.tried_)
         with pytest.raises(InputError, match=r"prior_strength is 1, but the prior is 'estimate'"):
             model.set_params(prior="estimate").fit(X, y, X_target=X)
+
+
+ROWS = np.random.default_rng(0).normal(size=(20, 4))
+LABELS = np.arange(20) % 3
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            np.array(["cat", "dog", None, "cat"] * 5, object),
+            r"y holds labels of several kinds \(NoneType, str\)",
+        ),
+        (np.array(["cat", "dog", np.nan, "cat"] * 5, object), "NaN"),
+        (np.array([1, "1", "x", 1] * 5, object), r"several kinds \(int, str\)"),
+        (np.array([True, 2, 3, 2] * 5, object), r"several kinds \(bool, int\)"),
+        (np.array([b"a", b"b", b"a", b"b"] * 5), r"the kind bytes_?; expected numbers or text"),
+    ],
+)
+def test_labels_are_checked_alike_however_the_target_is_given(given: Any, said: str) -> None:
+    """Before: with sample_domain, missing labels were a class, and kinds were merged."""
+    model = EquidaClassifier(iterations=2)
+    domain = np.repeat([1, -1], len(given))
+    kind = ValueError if said == "NaN" else InputError  # scikit-learn refuses it
+    with pytest.raises(kind, match=said):
+        model.fit(ROWS, given, X_target=ROWS)
+    with pytest.raises(kind, match=said):
+        model.fit(np.concatenate([ROWS, ROWS]), np.concatenate([given, given]), domain)
+
+
+def test_labels_keep_their_type() -> None:
+    """Before: with sample_domain, uint8 became int64."""
+    labels = (np.arange(20) % 2).astype(np.uint8)
+    model = EquidaClassifier(iterations=2)
+    model.fit(np.concatenate([ROWS, ROWS]), np.tile(labels, 2), np.repeat([1, -1], 20))
+    assert model.classes_.dtype == np.uint8
+    placeholders = np.array([*labels.tolist(), *["?"] * 20], object)
+    model.fit(np.concatenate([ROWS, ROWS]), placeholders, np.repeat([1, -1], 20))
+    assert model.classes_.tolist() == [0, 1]
+
+
+def test_labels_of_an_estimator_in_several_kinds_of_numbers() -> None:
+    """Before: "Unknown label type: unknown"."""
+    data = blobs()
+    rows = np.concatenate([data.source, data.target])
+    domain = np.repeat([1, -1], 60)
+
+    def fit(labels: list[Any]) -> EquidaClassifier:
+        y = np.array([*labels, *[None] * 60], dtype=object)
+        return EquidaClassifier(iterations=2, batch_size=8).fit(rows, y, sample_domain=domain)
+
+    numbers = [float(k) if row % 2 else k for row, k in enumerate(data.labels.tolist())]
+    assert fit(numbers).classes_.tolist() == [0, 1, 2, 3]
+    for odd in (str, bool):
+        mixed = [odd(k) if row % 2 else k for row, k in enumerate(data.labels.tolist())]
+        with pytest.raises(InputError, match=r"labels of several kinds \(.*\); expected numbers"):
+            fit(mixed)
+
+
+def test_columns_far_from_zero_are_standardised() -> None:
+    """Before: times in seconds were taken for a constant."""
+    rows = np.column_stack([1.7e9 + 70.0 * ROWS[:, 0], ROWS[:, 1], np.full(20, 0.1)])
+    model = EquidaClassifier(iterations=2).fit(rows, LABELS, X_target=rows)
+    assert model.scale_ == pytest.approx([rows[:, 0].std(), rows[:, 1].std(), 1.0])
+
+
+@pytest.mark.parametrize("factor", [1e40, -1e40])
+def test_the_estimator_refuses_rows_that_it_cannot_compute_with(factor: float) -> None:
+    """Before: the first class for each of them, and probabilities that are not numbers."""
+    data = blobs()
+    model = EquidaClassifier(iterations=4, batch_size=8, random_state=0)
+    rows, others = data.source.astype(float), data.target.astype(float)
+    model.fit(rows, data.labels, X_target=others)
+    with pytest.raises(InputError, match=r"row 0 has a value in column 0 .* too large for float32"):
+        model.predict(others * factor)
+    for wrong in (1e200, 1e-200):
+        with pytest.raises(InputError, match="whose squares are no numbers of float64; scale it"):
+            model.fit(rows * wrong, data.labels, X_target=others * wrong)
+
+
+def test_fits_in_threads_are_what_fits_alone_are() -> None:
+    """Before: threads drew from each other's random numbers."""
+    data = blobs()
+
+    def fitted(_: int) -> np.ndarray[Any, Any]:
+        model = EquidaClassifier(iterations=20, random_state=0)
+        return model.fit(data.source, data.labels, X_target=data.target).predict_proba(data.target)
+
+    state = torch.random.get_rng_state()
+    alone = fitted(0)
+    with ThreadPoolExecutor(2) as threads:
+        for found in threads.map(fitted, range(4)):
+            np.testing.assert_array_equal(found, alone)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_a_fit_that_fails_leaves_no_classifier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: the old network under the new classes, means and scales, which predicted."""
+    data = blobs()
+    model = EquidaClassifier(iterations=4, batch_size=8, random_state=0)
+    model.fit(data.source, data.labels, X_target=data.target)
+    check_is_fitted(model)
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("equida.estimator.train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(data.source[:, :4], data.labels[::-1], X_target=data.target[:, :4])
+    with pytest.raises(NotFittedError):
+        model.predict(data.source)
+    assert not hasattr(model, "classes_")
+    model.fit(data.source, data.labels, X_target=data.target)
+    assert model.predict(data.source).shape == (60,)

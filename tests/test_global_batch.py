@@ -198,3 +198,30 @@ def test_objects_with_logits() -> None:
         nsm([[1.0, 2.0]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="logits are a SimpleNamespace"):
         nsm(SimpleNamespace(logits=None))
+
+
+@pytest.fixture
+def one_process() -> Iterator[None]:
+    """This process is a group of its own."""
+    store = dist.HashStore()  # type: ignore[attr-defined]
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.usefixtures("one_process")
+def test_a_gradient_of_a_gathered_gradient_is_refused() -> None:
+    """Before: half of it, without a word."""
+    logits = torch.randn(4, 3, requires_grad=True)
+    (first,) = torch.autograd.grad(
+        distributed.gather(logits).square().sum(), logits, create_graph=True
+    )
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.square().sum().backward()
+
+
+@pytest.mark.usefixtures("one_process")
+def test_a_type_that_cannot_be_gathered_is_named() -> None:
+    """Before: `tuple.index(x): x not in tuple`."""
+    with pytest.raises(ValueError, match=r"argument 0 is torch\.uint16; expected one of"):
+        distributed._gather_all([torch.zeros(2, dtype=torch.uint16)], None)

@@ -12,12 +12,16 @@ import pytest
 import torch
 from tests import processes
 from tests.dask_cluster import dask_workers
+from tests.small_data import SHORT, blobs
 
 import equida
 from equida import plugins
 from equida.cli import main
 from equida.errors import InputError
+from equida.evaluation.figures import FIGURES
+from equida.evaluation.validators import VALIDATORS, validator
 from equida.methods import METHODS, Method, build_method, method_name
+from equida.methods.base import NoHyperparameters
 from equida.training.config import RunConfig
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -355,3 +359,73 @@ def test_a_plugin_on_a_dask_worker(installed: dict[str, str], tmp_path: Path) ->
         command = [sys.executable, "-m", "equida", *words, address, "--out", "runs"]
         processes.run(command, env=installed, cwd=tmp_path)
         assert set(results(tmp_path / "runs")) == {"cosine {}", "my_module:Mine {}"}
+
+
+def test_classes_that_no_file_holds_are_told_apart_by_what_they_do() -> None:
+    """Before: a class that a notebook defined anew was the same code, and its old run came back."""
+
+    def defined(factor: int) -> str:
+        scope: dict[str, Any] = {"Method": Method, "NoHyperparameters": NoHyperparameters}
+        text = (
+            "class Mine(Method):\n"
+            "    config: NoHyperparameters\n"
+            "    def forward(self, source, labels, target, progress):\n"
+            f"        return {{'mine': {factor} * target.logits.mean()}}\n"
+        )
+        exec(compile(text, "<cell>", "exec"), scope)
+        return plugins.class_source_sha256(scope["Mine"])
+
+    assert defined(1) == defined(1) != defined(-9)
+
+
+OWN = """
+from equida.evaluation.validators import validator
+
+@validator("own", "Own", "the same everywhere")
+def own(target, source=None):
+    return 1.0
+"""
+
+
+@pytest.fixture
+def own_validator(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A validator in a module of the current folder."""
+    (own_folder / "my_validator.py").write_text(OWN)
+    monkeypatch.setattr(plugins, "_names", set())
+    __import__("my_validator")
+    yield
+    sys.modules.pop("my_validator")
+    for registry in (VALIDATORS, FIGURES):
+        registry._entries.pop("own", None)
+
+
+@pytest.mark.usefixtures("own_validator")
+def test_workers_know_a_validator_of_ones_own() -> None:
+    """Before: its column was empty, `keep` failed in every run, and `select` did not know it."""
+    data = blobs()
+    pair = (data.source, data.labels), (data.target, data.labels)
+    table = equida.compare(
+        *pair, methods=["source_only", "nsm"], seeds=1, jobs=2, select="own",
+        recipe_params=SHORT | {"keep": "own"}, out="compared", progress=False,
+    )  # fmt: skip
+    assert [row.cells["own"].mean for row in table.rows] == [1.0, 1.0]
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_validator_of_a_function_is_refused_where_others_would_need_it() -> None:
+    try:
+
+        @validator("local", "Local", "the same everywhere")
+        def local(target: Any, source: Any = None) -> float:
+            return 1.0
+
+        data = blobs()
+        pair = (data.source, data.labels), (data.target, data.labels)
+        with pytest.raises(InputError, match="put it into a module of its own"):
+            equida.compare(
+                *pair, methods=["nsm"], seeds=2, jobs=2, out="compared", progress=False,
+                recipe_params=SHORT | {"keep": "local"},
+            )  # fmt: skip
+    finally:
+        for registry in (VALIDATORS, FIGURES):
+            registry._entries.pop("local", None)

@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.fixes import parse_version
+from tests.small_data import blobs
 
 import equida
 from equida import EquidaClassifier, scorers
@@ -273,3 +274,27 @@ def test_agreement_with_cluster_labels_is_that_of_the_fit(data: Mixed) -> None:
         InputError, match=r"fit with recipe_params=\{'keep': 'cluster_agreement'\}$"
     ):
         scorers.cluster_agreement(model, data.X, data.y, sample_domain=data.domain)
+
+
+def test_a_costly_scorer_says_how_to_fit() -> None:
+    """Before: the advice could not be followed with X_target."""
+    data = blobs()
+    model = EquidaClassifier(iterations=4, batch_size=8)
+    model.fit(data.source, data.labels, X_target=data.target)
+    with pytest.raises(InputError, match=r"fit with recipe_params=\{'keep': 'dev'\}"):
+        scorers.dev(model, data.source)
+    kept = EquidaClassifier(
+        iterations=4, batch_size=8, recipe_params={"keep": "dev", "holdout": 0.2}
+    )
+    search = GridSearchCV(kept, {"trade_off": [0.5, 1.0]}, scoring=scorers.dev, cv=2)
+    search.fit(data.source, data.labels, X_target=data.target)
+    assert np.isfinite(search.best_score_)
+
+
+def test_a_scorer_of_the_fit_needs_an_estimator_that_has_it() -> None:
+    """Before: the advice was sample_domain, with which it says the same."""
+    data = blobs()
+    model = LogisticRegression().fit(data.source, data.labels)
+    domain = np.full(60, -1)
+    with pytest.raises(InputError, match="LogisticRegression has none; choose another scorer"):
+        scorers.cluster_agreement(model, data.target, sample_domain=domain)

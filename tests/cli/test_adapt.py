@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.small_data import CALL, blobs, write_pictures
 
-from equida import load_run
+from equida import adapt, load_run
 from equida.cli import main
 from equida.cli._flags import overrides
 from equida.cli._parse import parse
@@ -305,6 +306,7 @@ def test_mistakes_are_one_line(
     [
         (["--keep", "accuracy"], "keep is 'accuracy'"),
         (["--r", "7"], "--r is 7; it must be a number from 0 to 1;"),
+        (["--devices", "0"], "--devices is 0; it must be a whole number from 1"),
         (["--devices", "5"], "cannot share batches of 36 equally"),
         (["--devices", "2", "--batch-size", "2"], "each of 2 processes would have one sample"),
         (["--seed", "99999999999999999999"], "it must be from 0 to 2^63 - 1"),
@@ -314,7 +316,7 @@ def test_mistakes_are_one_line(
         (["--weights", "nowhere.pth"], "--weights nowhere.pth does not exist"),
         (["--data", "nowhere"], "say which one with -d"),
         (["--precision", "16"], "16-mixed, 64-true"),
-        (["--accelerator", "abacus"], "abacus"),
+        (["--accelerator", "abacus"], "accelerator is 'abacus'; it must be one of auto, cpu"),
         (["--accelerator", "gpu"], "gpu with precision 32-true here"),
         (["--precision", "16-mixed", "--accelerator", "cpu"], "is 'bf16-mixed' on this cpu"),
         (["--backbone", "resnet50"], "--backbone has no effect"),
@@ -574,3 +576,37 @@ def test_tensorboard_writes_curves(toy: Path, tmp_path: Path) -> None:
     content = events.read_bytes()
     assert b"loss/nsm" in content
     assert b"evaluation/equity" in content
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.slow(reason="computes features")
+def test_folders_of_one_name_are_told_apart() -> None:
+    """Before: "features-0.safetensors2features-1.safetensors"."""
+    for number in (1, 2):
+        write_pictures(Path(f"cam{number}"), ["images"], ["red", "blue"])
+    network: Any = {"features": True, "backbone": "tiny_backbone:net"}
+    run = adapt("cam1/images", "cam2/images", out="run", **network, **CALL)
+    assert run.result is not None
+    assert run.result["task"] == "cam12cam2"
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_the_advice_of_a_run_can_be_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before: the same command with what it advises was refused, in the same default folder."""
+    data = blobs()
+    few = data.labels < 2
+    np.savez(
+        "rows.npz", a_x=data.source, a_y=data.labels, b_x=data.target[few], b_y=data.labels[few]
+    )
+    call = ["adapt", "-s", "rows.npz:a", "-t", "rows.npz:b", "--classes", "source", "--quiet"]
+    for more in ([], ["--prior", "estimate"], ["--prior", "estimate"]):
+        assert main([*call, *more]) == 0
+    assert sorted(path.name for path in Path("runs").iterdir()) == [
+        "a2b-nsm-prior_estimate-seed0", "a2b-nsm-seed0",
+    ]  # fmt: skip
+    assert "try --prior estimate" in capsys.readouterr().out
+    tune = ["tune", "rows.npz:a", "rows.npz:b", "--trials", "1", "-j", "1", "--quiet", "--out", "t"]
+    assert main(tune) == 0
+    assert "or the line below with --prior estimate" in capsys.readouterr().err
+    assert main([*tune, "--prior", "estimate"]) == 2
+    assert "--prior; a search aims at equal class sizes; adapt with" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import processes
+from tests.small_data import blobs
 
 from equida.cli import main
 from equida.data.benchmarks import BENCHMARKS
@@ -247,3 +248,14 @@ def test_mistakes_are_said_on_one_line(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_bench_says_what_is_odd_about_its_data(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before: adapt and compare did alone."""
+    data = blobs()
+    views = np.stack([data.source, data.source], 1)
+    np.savez("views.npz", a_x=views, a_y=data.labels, b_x=views + 1, b_y=data.labels)
+    asked = ["views.npz", "--methods", "nsm", "--seeds", "1", "--out", "b", "--quiet"]
+    assert main(["bench", *asked, *QUICK, *SHORT]) == 0
+    assert "a has 2 views of 8 features for each sample" in capsys.readouterr().err

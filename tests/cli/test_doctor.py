@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.small_data import write_blobs
+from tests.small_data import write_blobs, write_pictures
 
 from equida.cli import main
 from equida.data import BENCHMARKS
@@ -267,3 +267,34 @@ def test_own_domains_are_reported_and_written_down(
     code, said = _doctor(capsys, several, "--write-toml")
     assert code == 2
     assert "dataset.toml describes such a folder" in said
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_folders_in_class_folders_are_not_taken_for_domains(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before: "Usable", and a command that refuses them."""
+    write_pictures(Path("photos"), ["mug", "pen"], ["all"])
+    assert main(["doctor", "photos"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "photos: every sample is of one class, and training needs at least two" in said
+    assert "Run it" not in said
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_doctor_looks_at_what_domains_are_judged_by(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before: "Usable", and `bench` refused the data."""
+    write_pictures(Path("photos"), ["a", "b"], ["red", "blue"])
+    names = [f"{kind}/{number}.jpg {label}" for number in range(4)
+             for label, kind in enumerate(("red", "blue"))]  # fmt: skip
+    for part, lines in (("train", names[:4]), ("test", names[4:])):
+        Path(f"photos/b_{part}.txt").write_text("".join(f"b/{line}\n" for line in lines))
+    Path("set.toml").write_text(
+        'root = "photos"\n[domains.a]\npath = "a"\n'
+        '[domains.b]\ntrain = "b_train.txt"\ntest = "b_test.txt"\n'
+    )
+    assert main(["doctor", "set.toml"]) == 0
+    assert "b (test)" in capsys.readouterr().out
+    Path("photos/b/blue/3.jpg").unlink()
+    assert main(["doctor", "set.toml"]) == 1
+    assert "blue/3.jpg" in capsys.readouterr().out

@@ -152,3 +152,24 @@ def test_no_color_is_obeyed_in_help(
     with pytest.raises(SystemExit):
         main(["features", "--help"])
     assert ("\x1b[36m" in capsys.readouterr().out) == colours
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["adapt", "--method", "source_only", "--prior", "estimate"],
+            "--prior; it is a setting of",
+        ),
+        (["compare", "a", "b", "--features"], "--features; features of images are computed anyway"),
+        (["bench", "digits", "--feature"], "--feature; did you mean --features?"),
+        (["adapt", "--validator", "knn"], "--validator; --keep names the validator"),
+    ],
+)
+def test_options_of_other_commands_and_methods(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: a likeness of letters, or only what else is missing."""
+    assert main(words) == 2
+    assert f"unrecognized options: {said}" in capsys.readouterr().err

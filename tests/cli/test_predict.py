@@ -13,7 +13,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 from tests.processes import LIMIT
+from tests.small_data import CALL, SHORT_FLAGS, blobs, write_blobs
 
+from equida import adapt
 from equida.cli import main
 from equida.training import predictor
 
@@ -267,3 +269,25 @@ def test_rerun_says_the_same_and_different(
     assert main(["rerun", str(out), "--quiet"]) == 2
     assert "processes: devices is a list; expected a whole number" in capsys.readouterr().err
     assert main(["rerun", str(tmp_path)]) == 2
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_folder_of_runs_is_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    data = blobs()
+    adapt((data.source, data.labels), data.target, out="runs/first", **CALL)
+    np.savez("rows.npz", X=data.target)
+    assert main(["predict", "runs", "rows.npz"]) == 2
+    assert "choose a run in it, such as runs/first" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_rows_of_several_files_keep_their_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before: two rows were called "row 0"."""
+    write_blobs(Path("rows.npz"))
+    assert main(["adapt", "-s", "rows.npz:a", "-t", "rows.npz:b", "-o", "run", *SHORT_FLAGS]) == 0
+    capsys.readouterr()
+    assert main(["predict", "run", "rows.npz:a", "rows.npz:b"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.partition(",")[0] for line in lines[1:]]
+    assert len(set(names)) == len(names) == 120
+    assert (names[0], names[60]) == ("rows.npz:a row 0", "rows.npz:b row 0")

@@ -1,6 +1,6 @@
 """Cluster labels against the same rules written out in numpy, scipy and scikit-learn."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
+from tests.small_data import blobs
 
 from equida.clustering import (
     ClusterRule,
@@ -436,3 +437,15 @@ def test_shares_that_are_none_are_refused(name: str, shares: list[float]) -> Non
     rows, labels = torch.eye(2).repeat(4, 1), torch.arange(8) % 2
     with pytest.raises(InputError, match=f"{name} sum to .* expected a sum of 1"):
         cluster_labels(rows, labels, rows, 2, **{name: torch.tensor(shares)})  # type: ignore[arg-type]
+
+
+def test_cluster_labels_take_arrays_and_any_whole_numbers() -> None:
+    data, rule = blobs(), ClusterRule(views=1, rounds=2)
+    source, target, labels = map(torch.from_numpy, data)
+    expected = cluster_labels(source, labels, target, 4, rule=rule)
+    arrays: Any = data.source, data.labels.astype(np.int32), data.target
+    assert torch.equal(cluster_labels(arrays[0], arrays[1], arrays[2], 4, rule=rule), expected)
+    for name in ("shares", "expected"):
+        wrong: Any = {name: torch.ones(3) / 3}
+        with pytest.raises(InputError, match=rf"{name} have shape \(3,\); expected one for each"):
+            cluster_labels(source, labels, target, 4, rule=rule, **wrong)

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.small_data import CALL, blobs
 
+import equida
 from equida.data import (
     ArrayDomain,
     array_domain,
@@ -114,3 +116,13 @@ def test_a_column_goes_by_its_name_and_the_advice_is_for_python_too() -> None:
     assert said.endswith("leave it out with --skip-unreadable (in Python, skip_unreadable=True)")
     with pytest.raises(InputError, match=r"there: row 0 .* compute it again, or remove it$"):
         check_finite(rows, origin="there", skippable=False)
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_values_whose_squares_overflow_are_refused() -> None:
+    """Before: one of them ruined the statistics of its column, and all samples got one class."""
+    data = blobs()
+    rows = np.array(data.source, np.float64)
+    rows[2, 1] = 1e25
+    with pytest.raises(InputError, match=r"row 2 .* too large for float32, 1e\+25; scale"):
+        equida.adapt((rows, data.labels), data.target, **CALL)

@@ -18,16 +18,22 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tests.meters import Silent
+from tests.small_data import write_pictures
 from torch import Tensor, nn
 
+import equida
+from equida.cli import main
+from equida.data import feature_domain
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache import Extraction, ExtractionOptions, FeatureSettings, write_features
 from equida.data.feature_cache import file as cache_file
 from equida.data.feature_cache.contents import Contents
+from equida.data.feature_cache.file import Existing
 from equida.data.transforms import Transform
 from equida.errors import InputError
 
 CLASSES = ("mug", "pen")
+TINY: dict[str, Any] = {"backbone": "tiny_backbone:net", "progress": False}
 PLAIN = Transform("centre-crop", 12, 8, square=False)
 SETTINGS = FeatureSettings("toy", "abc", 5, str(PLAIN))
 VIEWS = FeatureSettings("toy", "abc", 5, str(PLAIN), (str(Transform("random-crop", 12, 8)),) * 2, 3)
@@ -448,3 +454,65 @@ def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 40
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.slow(reason="computes features")
+def test_features_of_other_images_are_not_written_over() -> None:
+    """Before: `features --out FILE` with another folder or domain left the new one's alone."""
+    write_pictures(Path(), ["a", "b"], ["red", "blue"])
+    network = TINY | {"out": "f.safetensors"}
+    kept = equida.extract_features("a", **network)
+    with pytest.raises(InputError, match=r"holds features of other images \(a\), which would be"):
+        equida.extract_features("b", **network)
+    assert len(feature_domain("f.safetensors")) == len(kept.x)
+    Path("a").rename("renamed")
+    (Path("renamed") / "red").rename(Path("renamed") / "crimson")
+    assert equida.extract_features("renamed", **network).classes == ("blue", "crimson")
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.slow(reason="computes features")
+def test_features_are_brought_up_to_date_by_the_same_call() -> None:
+    """Before: refused, where a domain had no readable image or only new ones."""
+    photos = write_pictures(Path("photos"), ["a", "b"], ["red", "blue"])
+    for file in (photos / "b").rglob("*.jpg"):
+        file.write_bytes(b"broken")
+    call = ["features", "photos", "--out", "f.safetensors", "--backbone", "tiny_backbone:net"]
+    for _ in range(2):
+        assert main([*call, "--skip-unreadable"]) == 0
+        assert len(feature_domain("f.safetensors", domain="a")) == 8
+    before = np.asarray(feature_domain("f.safetensors", domain="a").values)
+    for file in (photos / "a").rglob("*.jpg"):
+        whole = file.read_bytes()
+        (photos / "b" / file.relative_to(photos / "a")).write_bytes(whole)
+        file.write_bytes(whole + b"\0")  # other bytes, the same picture
+    assert main(call) == 0
+    after = np.asarray(feature_domain("f.safetensors", domain="a").values)
+    np.testing.assert_array_equal(before, after)
+    # The name alone is not enough: many folders are called "images".
+    write_pictures(Path("other"), ["a"], ["green"])
+    (Path("other") / "a" / "green").rename(Path("other") / "a" / "lime")
+    with pytest.raises(InputError, match=r"holds features of other images \(a\)"):
+        equida.extract_features("other/a", out="f.safetensors", **TINY)
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.slow(reason="computes features")
+@pytest.mark.parametrize("damage", ["owners", "domains"])
+def test_a_damaged_feature_file_is_made_again(damage: str) -> None:
+    """Before: IndexError, or TypeError."""
+    write_pictures(Path(), ["a"], ["red", "blue"])
+    file = Path("f.safetensors")
+    equida.extract_features("a", out=file, **TINY)
+    whole = file.read_bytes()
+    if damage == "owners":
+        held = Existing(file)
+        start = len(held.first) + held._entries["domains"]["data_offsets"][0]
+        file.write_bytes(whole[:start] + b"\x07" + whole[start + 1 :])
+    else:
+        changed = whole.replace(b'\\"domains\\": [\\"a\\"]', b'\\"domains\\": 1234567')
+        assert len(changed) == len(whole)
+        file.write_bytes(changed)
+    equida.extract_features("a", out=file, **TINY)
+    assert file.read_bytes() == whole

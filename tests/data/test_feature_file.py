@@ -89,13 +89,22 @@ def test_npz_with_a_prefix_for_each_domain(tmp_path: Path, save: object) -> None
         feature_domain(file, domain="dslr")
 
 
-@pytest.mark.parametrize(("x", "y"), [("X", "y"), ("features", "labels")])
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        *[("X", "y"), ("X", "Y"), ("X", "labels")],
+        *[("features", "labels"), ("features", "y"), ("x", "label")],
+    ],
+)
 def test_plain_npz(tmp_path: Path, x: str, y: str) -> None:
+    """Before: labels under another name than that beside the rows' were not read."""
     file = tmp_path / "shop.npz"
     arrays: dict[str, Any] = {x: ROWS, y: np.array(list("abcabc"))}
     np.savez(file, **arrays)
     domain = feature_domain(file)
     assert (domain.name, domain.classes) == ("shop", ("a", "b", "c"))
+    assert domain.labels is not None
+    assert domain.labels.tolist() == [0, 1, 2, 0, 1, 2]
     assert domain[5].tolist() == [10.0, 11.0]
 
 

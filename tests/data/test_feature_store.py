@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.meters import Silent
+from tests.small_data import SHORT, write_pictures
 from torch import Tensor
 
+import equida
 from equida.cli import main
 from equida.data.domain import ImageDomain
 from equida.data.feature_cache import (
@@ -181,3 +183,37 @@ def test_its_place_and_size_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr("sys.platform", "linux")
     assert FeatureStore.default().folder == tmp_path / "xdg" / "equida" / "features"
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.slow(reason="computes features")
+def test_features_that_the_store_cannot_keep(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before: they were computed anew by every command, and nobody knew why."""
+    write_pictures(Path(), ["a", "b"], ["red", "blue"])
+    Path("a_file").touch()
+    monkeypatch.setenv("EQUIDA_CACHE", "a_file")
+    equida.adapt(
+        "a",
+        "b",
+        features=True,
+        backbone="tf_efficientnet_lite0",
+        recipe_params=SHORT,
+        out="run",
+        progress=False,
+    )
+    said = "features are not kept for other commands (Not a directory: a_file"
+    assert [line for line in caplog.messages if line.startswith(said)]
+
+
+@pytest.mark.parametrize("size", ["5", "-1", "-5GB", "99"])
+def test_a_size_of_the_cache_without_a_unit(
+    size: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before: 5 bytes, or fewer than none, so that nothing was kept and nothing said."""
+    monkeypatch.setenv("EQUIDA_CACHE_SIZE", size)
+    assert main(["cache"]) == 2
+    assert (
+        f"EQUIDA_CACHE_SIZE is '{size}'; expected a size such as 500MB" in capsys.readouterr().err
+    )

@@ -1,10 +1,13 @@
 """Image lists: our own, other people's, and wrong ones."""
 
+import os
 from pathlib import Path
 
 import pytest
+from tests.small_data import SHORT_FLAGS, write_blobs, write_pictures
 
-from equida.data import benchmark, image_list
+from equida.cli import main
+from equida.data import ImageDomain, benchmark, image_list, open_domain
 from equida.errors import InputError
 
 
@@ -164,3 +167,29 @@ def test_one_missing_file_of_a_flat_list_is_named_when_it_is_read(tmp_path: Path
     (tmp_path / "b.jpg").touch()
     listed = image_list(_list(tmp_path, "a.jpg 0", "b.jpg 1"))
     assert [listed.path(k).exists() for k in range(2)] == [False, True]
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_list_whose_images_are_not_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before: "under . or .", and an advice that the command line cannot follow."""
+    write_blobs(Path("rows.npz"))
+    pair = ["-s", "rows.npz:a", "-t", "rows.npz:b"]
+    assert main(["adapt", *pair, "-o", "run", *SHORT_FLAGS]) == 0
+    Path("new.txt").write_text("gone/1.jpg\n")
+    capsys.readouterr()
+    assert main(["predict", "run", "new.txt"]) == 2
+    said = capsys.readouterr().err
+    assert "under . or ..; move the list into the folder that holds the images" in said
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_bare_name_of_a_list_beside_its_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: the folder above was looked into only for a list with a folder in its name."""
+    write_pictures(Path(), ["a"], ["red", "blue"])
+    Path("lists").mkdir()
+    lines = [f"a/red/{number}.jpg 0\na/blue/{number}.jpg 1\n" for number in range(4)]
+    Path("lists/all.txt").write_text("".join(lines))
+    monkeypatch.chdir("lists")
+    domain = open_domain("all.txt")
+    assert isinstance(domain, ImageDomain)
+    assert os.path.samefile(domain.path(0), "../a/red/0.jpg")

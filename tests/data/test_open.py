@@ -11,15 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.small_data import SHORT, blobs
 
+import equida
+from equida.cli import main
 from equida.data import (
     BENCHMARKS,
     ArrayDomain,
     ImageDomain,
     images,
     load_domain,
+    load_task,
     open_domain,
 )
+from equida.data.discover import find_benchmark
 from equida.data.spec import DataSpec, data_sha256, open_task
 from equida.errors import InputError
 
@@ -253,3 +258,34 @@ def test_a_source_with_few_of_its_classes_is_refused(tmp_path: Path) -> None:
     spec = DataSpec(f"{tmp_path / 'f.npz'}:a", f"{tmp_path / 'f.npz'}:b")
     with pytest.raises(InputError, match="source a has samples of 1 of its 3 classes"):
         open_task(spec)
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_table_of_another_kind_is_not_taken_for_images(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before: "does not say which network computed its features"."""
+    np.savez("b.npz", X=blobs().target)
+    Path("a.csv").write_text("1,2,3\n")
+    assert main(["adapt", "-s", "a.csv", "-t", "b.npz"]) == 2
+    assert "expected a folder, an image list (.txt) or a feature file" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("numbers", [[1, 2, 3, 4], [10, 20, 21, 40]])
+def test_numbers_that_are_class_names_in_a_file_of_several_domains(numbers: list[int]) -> None:
+    """Before: 1-based labels were refused, as indices that are too large, or taken for others."""
+    data, names = blobs(), np.array(numbers)
+    fewer = data.labels < 3
+    np.savez(
+        "rows.npz", a_x=data.source[fewer], a_y=names[data.labels[fewer]], b_x=data.target,
+        b_y=names[data.labels], c_x=data.target, c_y=names[data.labels],
+    )  # fmt: skip
+    options: Any = {"methods": ["source_only"], "seeds": 1, "jobs": 1, "recipe_params": SHORT}
+    equida.bench("rows.npz", tasks=["a2b"], out="runs", progress=False, **options)
+    (folder,) = Path("runs").glob("*-source_only-*")
+    assert equida.load_run(folder).classes == tuple(map(str, numbers[:3]))
+    task = load_task(find_benchmark("rows.npz"), "b2c", data_dir="rows.npz")
+    assert task.classes == tuple(map(str, numbers))
+    assert task.target.labels is not None
+    assert task.target.labels.tolist() == data.labels.tolist()

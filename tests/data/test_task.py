@@ -4,7 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.small_data import CALL, blobs
 
+import equida
 from equida.data import ArrayDomain, ImageDomain, array_domain, image_folder, make_task
 from equida.errors import InputError
 
@@ -141,3 +143,17 @@ def test_a_class_that_nobody_has_a_sample_of_is_no_class() -> None:
         " of 3 classes without a sample in source A, such as 'empty'"
     )
     assert make_task(source, bare, class_rule="source").classes == source.classes
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_numbered_columns_in_another_order_are_refused() -> None:
+    """Before: names that are numbers were no names, and every label was wrong."""
+    import pandas as pd
+
+    data = blobs()
+    source, target = pd.DataFrame(data.source), pd.DataFrame(data.target)
+    with pytest.raises(InputError, match="expected the same in the order '0', '1', '2'"):
+        equida.adapt((source, data.labels), target[source.columns[::-1]], **CALL)
+    named = pd.DataFrame(data.target, columns=list("abcdefgh"))
+    run = equida.adapt((source, data.labels), named, **CALL)
+    assert run.path, "a frame without names goes with any"

@@ -128,3 +128,11 @@ def test_ranges(probs: Tensor, r: float) -> None:
     assert 0 < nuclear_norm(probs).item() <= math.sqrt(rows * min(rows, classes)) + 1e-9
     for kind in ("hard", "soft"):
         assert -1 + 2 / classes - 1e-9 <= equity(probs, kind).item() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_measures_of_half_precision_count_in_full(dtype: torch.dtype) -> None:
+    """Before: -inf, and 0.9922 in place of 1."""
+    one_class = torch.eye(2)[torch.zeros(70_000, dtype=torch.long)].to(dtype)
+    assert float(equity(one_class)) == 0.0
+    assert float(equity(torch.eye(3)[torch.arange(999) % 3].to(dtype), "soft")) == 1.0

@@ -1,11 +1,15 @@
 """The estimated class shares of a target, against scikit-learn and plain loops."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
+from tests.small_data import blobs
 
+from equida.clustering import cluster_labels
 from equida.errors import InputError
 from equida.evaluation import shares as module
 from equida.evaluation.shares import (
@@ -231,3 +235,44 @@ def test_values_whose_squares_overflow_are_refused() -> None:
     rows, labels = 2e18 * np.eye(2)[np.arange(8) % 2], np.arange(8) % 2
     with pytest.raises(InputError, match=r"2e\+18, whose square is too large"):
         estimate_shares(rows, labels, rows)
+
+
+ROWS = np.random.default_rng(0).normal(size=(20, 4))
+LABELS = np.arange(20) % 3
+BROKEN = np.where(np.eye(20, 4) > 0, np.nan, ROWS)
+WRONG: list[tuple[Any, Any, Any, Any, str]] = [
+    (ROWS, LABELS - 1, ROWS, None, "labels hold -1; expected numbers from 0 "),
+    (ROWS, LABELS, ROWS, 2, "labels hold 2; expected numbers from 0 to 1"),
+    (ROWS, LABELS + 0.7, ROWS, None, "labels are float64; expected whole numbers"),
+    (ROWS, LABELS.astype(str), ROWS, None, "labels are <U21; expected whole numbers"),
+    (ROWS, LABELS[:5], ROWS, None, r"labels have shape \(5,\); expected one for each of 20"),
+    (ROWS, LABELS, ROWS[:, :3], None, r"have shapes \(20, 4\) and \(20, 3\); expected"),
+    (ROWS, LABELS, ROWS[:0], None, r"have shapes \(20, 4\) and \(0, 4\); expected"),
+    (ROWS, LABELS, BROKEN, None, "target has a value that is not finite"),
+    (BROKEN, LABELS, ROWS, None, "source has a value that is not finite"),
+]
+
+
+@pytest.mark.parametrize(("source", "labels", "target", "classes", "said"), WRONG)
+def test_estimates_and_cluster_labels_say_what_does_not_fit(
+    source: Any, labels: Any, target: Any, classes: int | None, said: str
+) -> None:
+    """Before: shares that sum to a half for labels of -1, NaN, and errors from deep inside."""
+    with pytest.raises(InputError, match=said):
+        estimate_shares(source, labels, target, classes)
+    if labels.dtype.kind != "U":  # no tensor
+        with pytest.raises(InputError, match=said.replace("float64", "float64|float32")):
+            cluster_labels(source, torch.as_tensor(labels), target, classes or 3)
+
+
+def test_shares_of_tensors_and_of_truth_values() -> None:
+    """Before: TypeError, and a refusal of labels that are 0 and 1."""
+    data = blobs()
+    labels = data.labels % 2
+    expected = estimate_shares(data.source, labels, data.target).shares
+    source, known, target = map(torch.from_numpy, (data.source, labels, data.target))
+    np.testing.assert_array_equal(estimate_shares(source, known, target).shares, expected)
+    found = estimate_shares(data.source, labels == 1, data.target).shares
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(InputError, match="target holds <U1; expected real numbers"):
+        estimate_shares(data.source, labels, np.full((3, 8), "a"))

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests import small_data
 
+import equida
 from equida import bench
-from equida.data import array_domain
+from equida.data import array_domain, feature_domain
 from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
 from equida.experiments import run as experiments
@@ -25,6 +27,8 @@ from equida.runs.variant import Variant
 from equida.training.request import Remarks
 
 TINY: dict[str, Any] = {"iterations": 4, "evaluate_every": 2, "batch_size": 20}
+ONE: Any = {"methods": "nsm", "seeds": 1, "jobs": 1, "recipe_params": TINY, "progress": False}
+SEARCH: Any = {"trials": 1, "jobs": 1, "recipe_params": TINY, "progress": False}
 
 
 @pytest.fixture
@@ -308,3 +312,59 @@ def test_a_table_of_targets_without_labels_has_scores(
     assert "knn_balance" in [column.key for column in table.columns]
     # Nor is there a column that no run has computed.
     assert all(row.cells[each.key].mean is not None for row in table.rows for each in table.columns)
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_compare_and_tune_keep_every_view() -> None:
+    """Before: all but the first were dropped without a word; of digits one row of pixels stayed."""
+    data = small_data.blobs()
+    views = np.stack([data.source, data.source + 1.0, data.source - 1.0], 1)
+    equida.compare((views, data.labels), views + 0.5, out="c", **ONE)
+    np.testing.assert_array_equal(feature_domain("c/source.npz").values, views)
+    equida.tune((views, data.labels), views + 0.5, out="t", **SEARCH)
+    np.testing.assert_array_equal(feature_domain("t/target.npz").values, views + 0.5)
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_two_comparisons_are_two_folders() -> None:
+    """Before: the second replaced the data and the table of the first."""
+    data = small_data.blobs()
+    pair = (data.source, data.labels), (data.target, data.labels)
+    other = (data.source[:, ::-1].copy(), data.labels), pair[1]
+    for source, target in (pair, other):
+        equida.compare(source, target, **ONE)
+        equida.tune(source, target, **SEARCH)
+    assert len([*Path("runs").glob("source2target-compare-*/table.csv")]) == 2
+    assert len([*Path("runs").glob("source2target-tune-*/search.json")]) == 2
+    equida.compare(*pair, out="c", **ONE)
+    before = {file: file.read_bytes() for file in Path("c").rglob("*.*") if file.is_file()}
+    for call in (equida.compare, equida.tune):
+        with pytest.raises(InputError, match="c holds runs on other data; choose another --out"):
+            call(*other, out="c", **(ONE if call is equida.compare else SEARCH))
+    assert before == {file: file.read_bytes() for file in Path("c").rglob("*.*") if file.is_file()}
+    equida.compare(*pair, out="c", **ONE)
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_files_of_one_name_in_two_folders_are_not_mixed() -> None:
+    """Before: their default folder is one, where the second table replaced the first."""
+    data = small_data.blobs()
+    for number in (1, 2):
+        Path(f"d{number}").mkdir()
+        np.savez(f"d{number}/src.npz", X=data.source * number, y=data.labels)
+        np.savez(f"d{number}/tgt.npz", X=data.target, y=data.labels)
+    equida.compare("d1/src.npz", "d1/tgt.npz", **ONE)
+    with pytest.raises(InputError, match="src2tgt-compare holds runs on other data"):
+        equida.compare("d2/src.npz", "d2/tgt.npz", **ONE)
+    Path("d1").rename("moved")
+    table = equida.compare("moved/src.npz", "moved/tgt.npz", **ONE)
+    assert len([*Path("runs/src2tgt-compare").glob("*/result.json")]) == len(table.rows) == 1
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_one_method_is_not_compared_with_others() -> None:
+    """Before: all scores agreed that it is the best."""
+    data = small_data.blobs()
+    pair = (data.source, data.labels), (data.target, data.labels)
+    table = equida.compare(*pair, out="c", **ONE)
+    assert not [note for note in table.notes if "pick" in note or "the best" in note]

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 import torch
+from tests.small_data import SHORT, blobs
 
+import equida
 from equida import plugins
 from equida.errors import InputError
 from equida.experiments.execute import (
@@ -219,3 +221,20 @@ def test_each_result_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert len(results.entries) == 200
     assert sum(reads.values()) == 200
     assert max(reads.values()) == 1
+
+
+def test_workers_that_began_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before: after a change of folder the results lay in the old one, and the table was empty."""
+    data = blobs()
+    pair = (data.source, data.labels), (data.target, data.labels)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        table = equida.compare(
+            *pair, methods=["source_only", "nsm"], seeds=1, jobs=2, recipe_params=SHORT,
+            out="compared", progress=False,
+        )  # fmt: skip
+        assert len([row for row in table.rows if row.cells[table.columns[0].key].mean]) == 2
+        assert len([*Path("compared").glob("*/result.json")]) == 2

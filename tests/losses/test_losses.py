@@ -359,6 +359,10 @@ UNIFORM = torch.full((5,), 0.2)
         (lambda z: cwsm(z, r=1.5), r"r is 1\.5; it must be in \[0, 1\]"),
         (lambda z: nsm(z, r=-0.1), r"r is -0\.1; it must be in \[0, 1\]"),
         (lambda z: nsm(z, r=float("nan")), r"r is nan"),
+        (lambda z: nsm(z, r="a"), r"r is 'a'; it must be in \[0, 1\]"),  # type: ignore[arg-type]
+        (lambda z: nsm(z, r=None), r"r is None; it must be in \[0, 1\]"),  # type: ignore[arg-type]
+        (lambda z: cwsm(z, r="a"), r"r is 'a'; it must be in \[0, 1\]"),  # type: ignore[arg-type]
+        (lambda z: cwsm(z, r=None), r"r is None; it must be in \[0, 1\]"),  # type: ignore[arg-type]
         (lambda z: nsm(z, alpha=0.0), r"alpha is 0\.0; it must be finite and above 0"),
         (lambda z: nsm(z, alpha=-1.0), r"alpha is -1\.0"),
         (lambda z: nsm(z, eps=-1.0), r"eps is -1\.0"),
@@ -394,3 +398,14 @@ def test_priors_with_shares_that_all_but_vanish(tiny: float, dtype: torch.dtype,
             (gradient,) = torch.autograd.grad(value, logits)
             assert value.isfinite(), loss
             assert gradient.isfinite().all(), loss
+
+
+@pytest.mark.parametrize("loss", [nsm, cwsm, bnm])
+def test_the_bound_of_a_scale_is_reached_where_classes_divide_the_batch(
+    loss: Callable[..., Tensor],
+) -> None:
+    for rows, classes, reached in ((36, 12, True), (36, 31, False), (36, 65, True)):
+        best = 80.0 * torch.eye(classes)[torch.arange(rows) % classes]
+        value = float(loss(best, normalize="optimum"))
+        assert value == pytest.approx(-1.0, abs=1e-5 if reached else 0.1)
+        assert reached == (value < -0.999)

@@ -282,3 +282,17 @@ def test_priors_can_be_vectorised() -> None:
     priors = torch.tensor([[0.5, 0.5], [0.8, 0.2]])
     found = torch.func.vmap(lambda prior: nsm(logits, prior=prior))(priors)
     torch.testing.assert_close(found, torch.stack([nsm(logits, prior=q) for q in priors]))
+
+
+def test_a_prior_with_one_large_share_leaves_cwsm_finite() -> None:
+    """Before: NaN at r = 1 where a class is absent from the batch."""
+    logits = torch.zeros(4, 10)
+    logits[:, 0] = -100.0
+    logits.requires_grad_()
+    loss = cwsm(logits, r=1.0, prior=[0.9] + [0.1 / 9] * 9)
+    loss.backward()
+    exact = torch.cat([torch.zeros(4, 1), torch.full((4, 9), 1 / 9)], 1).double()
+    terms = (exact.square().sum(0) / exact.sum(0).clamp_min(1e-300))[1:] * (10 * 0.1 / 9)
+    assert float(loss.detach()) == pytest.approx(-float(terms.sum()) / 10)
+    assert logits.grad is not None
+    assert bool(logits.grad.isfinite().all())

@@ -8,13 +8,13 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
 
 from equida import plugins
 from equida.data.transforms import feature_transform
 from equida.errors import InputError
 from equida.models import backbone as module_under_test
-from equida.models.backbone import Backbone, load_backbone
+from equida.models.backbone import Backbone, backbone_name, load_backbone
 from equida.models.weights import WHEELS, load_weights, translate_lite, wheel_file
 
 LITE = "tf_efficientnet_lite0"
@@ -245,3 +245,23 @@ def test_an_exported_network_of_one_batch_size_says_so(tmp_path: Path) -> None:
     plugins.permit(str(tmp_path / "fixed.pt2"))
     with pytest.raises(InputError, match="fails on a batch of two"):
         load_backbone(str(tmp_path / "fixed.pt2"))
+
+
+class Scaled(nn.Module):
+    """A network without weights."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.factor * x.mean((2, 3))
+
+
+def test_networks_without_weights_are_told_apart() -> None:
+    """Before: features of the first were taken for those of the second."""
+    first, second = backbone_name(Scaled(1.0)), backbone_name(Scaled(2.0))
+    assert first != second
+    assert backbone_name(Scaled(1.0)) == first
+    relu, tanh = (nn.Sequential(nn.Flatten(), kind()) for kind in (nn.ReLU, nn.Tanh))
+    assert backbone_name(relu) != backbone_name(tanh)

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.small_data import SHORT, blobs
 
+import equida
 from equida.data.benchmarks import BENCHMARKS
 from equida.errors import InputError
 from equida.evaluation.figures import FIGURES, Figure
@@ -361,3 +363,16 @@ def test_into_a_file_nothing_is_wrapped(table: Table) -> None:
     file = io.StringIO()
     print_table(table, Console(file=file, width=40))
     assert file.getvalue().count("Method") == 1
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_tables_say_where_they_cannot_be_written_and_hold_numbers() -> None:
+    data = blobs()
+    table = equida.compare(
+        (data.source, data.labels), (data.target, data.labels), methods=["nsm"], seeds=1, jobs=1,
+        recipe_params=SHORT, out="compared", progress=False,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="cannot write nowhere/x: No such file or directory"):
+        table.to_csv("nowhere/x")
+    frame = table.to_frame()
+    assert all(frame[column].dtype.kind in "fi" for column in frame.columns)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from equida.class_shares import shares_text
 from equida.clustering import cluster_labels, estimate_aim
 from equida.clustering import shares as label_shares
 from equida.data import Task, array_domain, make_task
@@ -297,3 +298,27 @@ def test_what_is_asked_for_is_said_where_all_parts_ask_for_the_same() -> None:
         0.2,
     ]
     assert module.aim_of(build_method("dann", 5, 3, torch.nn.Linear(5, 3)), {}) is None
+
+
+def test_what_is_mixed_into_given_shares_and_what_they_leave_out_is_said() -> None:
+    """Before: 0.5 became 0.417, and a class that a file did not name had no share, silently."""
+    classes = ["mug", "pen", "cup"]
+    given = Aim(shares_text({"mug": 0.5, "pen": 0.5}, "prior"), 0.5, [], [0.4, 0.4, 0.2], False)
+    (line,) = module.aim_lines({"nsm": given}, classes)
+    assert "by the list that was given (which has none for cup), mixed with equal ones by" in line
+    assert "prior_strength 0.5 (1 takes them as they are): mug 40.0 % to cup 20.0 %" in line
+    full = Aim(shares_text([0.5, 0.3, 0.2], "prior"), 1.0, [], [0.5, 0.3, 0.2], False)
+    (line,) = module.aim_lines({"nsm": full}, classes)
+    assert "by the list that was given: mug 50.0 %" in line
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [(1, "m0"), (3, "m0, m1 and m2"), (4, "m0, m1, m2 and m3"), (5, "m0, m1, m2 and 2 others")],
+)
+def test_classes_that_given_shares_leave_out(missing: int, named: str) -> None:
+    """Before: "and 1 others"."""
+    absent = [f"m{number}" for number in range(missing)]
+    aim = Aim('{"mug": 0.5, "pen": 0.5}', 1.0, [], [0.5, 0.5, *[0.0] * missing], False)
+    (line,) = module.aim_lines({"nsm": aim}, ["mug", "pen", *absent])
+    assert f"(which has none for {named}): mug 50.0 %" in line

@@ -2,11 +2,14 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
+from tests.small_data import SHORT
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+import equida
 from equida.data import Task
 from equida.errors import InputError
 from equida.training.build import build_run, make_objective
@@ -44,3 +47,13 @@ def test_several_gpus_share_the_statistics_of_batch_normalisation(
     assert {type(norm) for norm in norms} == {kind}
     stepped = {id(p) for group in built.optimizer.param_groups for p in group["params"]}
     assert stepped == {id(p) for p in built.objective.parameters() if p.requires_grad}
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_source_with_one_sample_a_class_cannot_hold_any_out() -> None:
+    """Before: a traceback at the first evaluation."""
+    rows = np.random.default_rng(0).normal(size=(30, 4))
+    with pytest.raises(InputError, match=r"holdout is 0\.2, which keeps no sample of source apart"):
+        equida.adapt(
+            (rows, np.arange(30)), rows, recipe_params={**SHORT, "holdout": 0.2}, progress=False
+        )

@@ -3,10 +3,15 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.small_data import CALL, blobs
 from torch import nn
 
+import equida
+from equida import EquidaClassifier
+from equida.errors import InputError
 from equida.losses import nsm
-from equida.methods import build_method
+from equida.methods import Method, build_method
+from equida.methods.base import NoHyperparameters
 from equida.models.network import Network
 from equida.training.objective import Objective
 
@@ -95,3 +100,44 @@ def test_the_target_never_enters_source_only(
         assert norm.running_mean is not None
         means.append(norm.running_mean.clone())
     assert means[0].equal(means[1])
+
+
+def pseudo_labels(owns: bool) -> type[Method]:
+    class Pseudo(Method):
+        owns_cross_entropy = owns
+
+        def forward(self, source: Any, labels: Any, target: Any, progress: float) -> Any:
+            return {"cross_entropy": F.cross_entropy(target.logits, target.logits.argmax(1))}
+
+    return Pseudo
+
+
+def test_a_term_does_not_take_the_place_of_the_sources() -> None:
+    """Before: the source's labels were not learned, without a word."""
+    data = blobs()
+    model = EquidaClassifier(pseudo_labels(owns=False), iterations=2)
+    with pytest.raises(InputError, match=r"Pseudo\.forward returned a term 'cross_entropy'"):
+        model.fit(data.source, data.labels, X_target=data.target)
+    EquidaClassifier(pseudo_labels(owns=True), iterations=2).fit(
+        data.source, data.labels, X_target=data.target
+    )
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (lambda z: {"mine": z.mean(1)}, r"returned shape \(8,\) for the term 'mine'"),
+        (lambda z: {"mine": 1.0}, "returned 1.0 for the term 'mine'; expected a tensor"),
+    ],
+)
+def test_terms_that_are_no_numbers_are_named(body: Any, said: str) -> None:
+    class Mine(Method):
+        config: NoHyperparameters
+
+        def forward(self, source: Any, labels: Any, target: Any, progress: float) -> Any:
+            return body(target.logits)
+
+    data = blobs()
+    with pytest.raises(InputError, match=said):
+        equida.adapt((data.source, data.labels), data.target, method=Mine, **CALL)

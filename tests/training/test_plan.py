@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.small_data import write_pictures
+from tests.small_data import CALL, blobs, write_pictures
 from torch import nn
 
 import equida
@@ -18,6 +18,7 @@ from equida import plugins
 from equida.cli import main
 from equida.data import ImageDomain, array_domain, make_task, spec
 from equida.data.feature_cache import ExtractionOptions
+from equida.errors import InputError
 from equida.models import backbone as backbones
 from equida.models.backbone import Backbone
 from equida.training.build import SeededBackbone
@@ -203,3 +204,29 @@ def test_what_is_said_of_features_of_several_domains(tmp_path: Path) -> None:
         )  # fmt: skip
         assert said[0].startswith(f"features of {text}")
         assert said[1].startswith("features of 1 of 3 images were computed before (")
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("name", ["holdout", "label_smoothing"])
+def test_settings_of_the_source_have_no_effect_without_it(name: str) -> None:
+    data = blobs()
+    run = equida.adapt((data.source, data.labels), data.target, out="run", **CALL)
+    with pytest.raises(InputError, match=f"{name} has no effect with --from RUN"):
+        equida.adapt(
+            None, data.target, from_run=run, out="next", recipe_params={name: 0.2}, progress=False
+        )
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_another_configuration_is_named() -> None:
+    data = blobs()
+    pair = (data.source, data.labels), data.target
+    equida.adapt(*pair, out="run", **CALL)
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"method": "bnm"}, "method is 'nsm' there and 'bnm' here"),
+        ({"seed": 3}, "seed is 0 there and 3 here"),
+        ({"method_params": {"r": 0.75}}, "r is its default there and 0.75 here"),
+    ]
+    for others, said in changes:
+        with pytest.raises(InputError, match=f"of another configuration .{said}.; choose another"):
+            equida.adapt(*pair, out="run", **(others | CALL))

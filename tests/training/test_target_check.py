@@ -16,7 +16,7 @@ from equida.evaluation import shares as estimates
 from equida.evaluation.predictions import DomainPredictions
 from equida.models.backbone import backbone_name
 from equida.runs.read import Run
-from equida.runs.target import imbalance_notes, share_rows, target_remarks
+from equida.runs.target import imbalance_notes, share_remarks, share_rows, target_remarks
 from equida.training import target_check
 from equida.training.aims import StartingNetwork
 from equida.training.config import Aim, RunConfig
@@ -431,3 +431,12 @@ def test_a_trusted_estimate_is_not_said_to_be_unknown() -> None:
     shares = {"predicted": UNEVEN, "agreement": 0.0, "imbalance": 0.0}
     assert target_remarks({"shares": shares | {"aim": EQUAL}})
     assert target_remarks({"shares": shares | {"aim": UNEVEN}}) == []
+
+
+def test_sizes_that_a_method_has_made_equal_do_not_hide_a_skewed_target() -> None:
+    """Before: nothing was said of a target of one class, which NSM had spread over all."""
+    shares = {"predicted": [0.25] * 4, "aim": [0.25] * 4, "agreement": 0.0, "imbalance": 0.0}
+    harm = {name: {"equity": equity} for name, equity in (("source_only", -0.5), ("adapted", 1.0))}
+    (line,) = share_remarks({"shares": shares, "harm": harm})
+    assert line.startswith("cannot tell whether the target is imbalanced")
+    assert not share_remarks({"shares": shares, "harm": harm | {"source_only": {"equity": 0.9}}})

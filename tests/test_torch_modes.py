@@ -1,0 +1,58 @@
+"""Training and prediction are the same in whatever mode the caller has put torch."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tests.small_data import CALL, Blobs, blobs
+
+import equida
+from equida import EquidaClassifier
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+def results(data: Blobs, out: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What a run and an estimator predict."""
+    run = equida.adapt((data.source, data.labels), data.target, out=out, **CALL)
+    model = EquidaClassifier(iterations=4, batch_size=8, random_state=0)
+    model.fit(data.source, data.labels, X_target=data.target)
+    return run.predict(data.target).probs, model.predict_proba(data.target)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+        torch.no_grad,
+        torch.inference_mode,
+        lambda: torch.device("meta"),
+    ],
+    ids=["autocast", "no_grad", "inference_mode", "meta"],
+)
+def test_torch_in_another_mode(mode: Callable[[], AbstractContextManager[Any]]) -> None:
+    """Before: another result, or a traceback."""
+    data = blobs()
+    expected = results(data, "outside")
+    with mode():
+        found = results(data, "inside")
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_torch_with_another_default_type() -> None:
+    """Before: "mat1 and mat2 must have the same dtype"."""
+    data = blobs()
+    torch.set_default_dtype(torch.float64)
+    try:
+        probs, rows = results(data, "inside")
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    expected = results(data, "outside")
+    np.testing.assert_array_equal(probs, expected[0])
+    np.testing.assert_array_equal(rows, expected[1])
