@@ -440,5 +440,10 @@ def test_target_labels_that_are_to_be_ignored_are_not_looked_at() -> None:
     run = equida.adapt(*pair, ignore_target_labels=True, out="run", **CALL)
     assert run.accuracy is None
     equida.tune(*pair, trials=1, jobs=1, out="t", **CALL)
+    # Labels that choose samples are looked at.
+    pair = ((data.source, data.labels), (data.target, data.labels))
+    chosen: Any = {"target_shares": "long-tail:5", "ignore_target_labels": True, **CALL}
+    assert equida.adapt(*pair, out="few", **chosen).accuracy is None
+    pair = (pair[0], (data.target, odd))
     with pytest.raises(InputError, match="negative, which means unlabelled"):
         equida.adapt(*pair, out="no", **CALL)

@@ -580,9 +580,24 @@ def test_the_estimator_refuses_rows_that_it_cannot_compute_with(factor: float) -
     model.fit(rows, data.labels, X_target=others)
     with pytest.raises(InputError, match=r"row 0 has a value in column 0 .* too large for float32"):
         model.predict(others * factor)
-    for wrong in (1e200, 1e-200):
-        with pytest.raises(InputError, match="whose squares are no numbers of float64; scale it"):
-            model.fit(rows * wrong, data.labels, X_target=others * wrong)
+    with pytest.raises(InputError, match="column 0 has values that are too large to be squared"):
+        model.fit(rows * 1e200, data.labels, X_target=others * 1e200)
+    # What cannot be told from a constant is one.
+    rows[0, 2], others[:, 2], rows[1:, 2] = 1e-170, 0.0, 0.0
+    model.fit(rows, data.labels, X_target=others)
+    others[3, 1] = 1e20
+    assert np.isfinite(model.predict_proba(others)).all()
+
+
+def test_a_subclass_keeps_what_it_has_learned_itself() -> None:
+    class WithMore(EquidaClassifier):
+        def fit(self, X: Any, *more: Any, **named: Any) -> Any:
+            self.seen_ = len(X)
+            return super().fit(X, *more, **named)
+
+    data = blobs()
+    model = WithMore(iterations=2, batch_size=8).fit(data.source, data.labels, X_target=data.target)
+    assert model.seen_ == 60
 
 
 def test_fits_in_threads_are_what_fits_alone_are() -> None:

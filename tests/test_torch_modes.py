@@ -1,5 +1,6 @@
 """Training and prediction are the same in whatever mode the caller has put torch."""
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -42,6 +43,32 @@ def test_torch_in_another_mode(mode: Callable[[], AbstractContextManager[Any]]) 
         found = results(data, "inside")
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_another_default_type_in_several_threads() -> None:
+    """Before: one thread put it back while another computed."""
+    data = blobs()
+    run = equida.adapt((data.source, data.labels), data.target, out="run", **CALL)
+    torch.set_default_dtype(torch.float64)
+    failed: list[BaseException] = []
+
+    def predict() -> None:
+        try:
+            for _ in range(10):
+                run.predict(data.target, progress=False)
+        except BaseException as error:
+            failed.append(error)
+
+    try:
+        threads = [threading.Thread(target=predict) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert not failed
 
 
 def test_torch_with_another_default_type() -> None:

@@ -150,7 +150,8 @@ def adapt(
         from_run = from_run.path
     request = AdaptRequest(
         source=None if source is None else _domain(source, "source"),
-        target=_domain(target, "target", labelled=not ignore_target_labels),
+        # Labels that are ignored may be anything, but where they choose samples.
+        target=_domain(target, "target", labelled=not ignore_target_labels or bool(target_shares)),
         method=method_name(method),
         dataset=_text(dataset),
         data=_text(data),

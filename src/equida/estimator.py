@@ -29,7 +29,6 @@ from torch import Tensor
 
 from equida.class_shares import label_text
 from equida.data import Task, array_domain, make_task
-from equida.data.checks import MOST_VALUE
 from equida.errors import InputError
 from equida.evaluation.predictions import DomainPredictions, InputRows
 from equida.fields import FieldError
@@ -53,6 +52,11 @@ RECIPE_PARAMETERS = (
     "iterations", "batch_size", "learning_rate", "weight_decay", "bottleneck", "dropout",
 )  # fmt: skip
 DEVICES = {"auto": "auto", "cpu": "cpu", "cuda": "gpu", "mps": "mps"}
+LEARNED = (
+    "classes_", "mean_", "scale_", "objective_", "result_", "history_", "tried_",
+    "n_features_in_", "feature_names_in_",
+)  # fmt: skip
+"""What a fit sets."""
 ROWS_AT_ONCE = 4096
 
 
@@ -217,8 +221,8 @@ class EquidaClassifier(
 
     def _forget(self) -> None:
         """Remove what a fit has learned."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "objective_")
@@ -451,11 +455,11 @@ class EquidaClassifier(
             # The deviation of a constant feature is only a rounding error.
             rounding = 1e-7 if both.dtype == np.float32 else 1e-13
             constant = deviation <= rounding * np.abs(self.mean_)
-            lost = ~np.isfinite(deviation) | ((deviation == 0) & (np.ptp(both, 0) > 0))
+            lost = ~np.isfinite(deviation)
             if lost.any():
                 raise InputError(
-                    f"column {int(np.argmax(lost))} has values whose squares are no numbers of"
-                    " float64; scale it"
+                    f"column {int(np.argmax(lost))} has values that are too large to be squared;"
+                    " scale it down"
                 )
             self.scale_ = np.where(constant, 1.0, deviation)
         names = [label_text(label) for label in self.classes_]
@@ -469,8 +473,8 @@ class EquidaClassifier(
             rows = (rows - self.mean_) / self.scale_
         with np.errstate(over="ignore"):
             made = rows.astype(np.float32)
-        if not (np.abs(made) <= MOST_VALUE).all():
-            row, column = np.argwhere(~(np.abs(made) <= MOST_VALUE))[0].tolist()
+        if not np.isfinite(made).all():
+            row, column = np.argwhere(~np.isfinite(made))[0].tolist()
             raise InputError(
                 f"row {row} has a value in column {column} that is too large for float32"
                 f" ({rows[row, column]:.3g}{', standardized' if self.mean_ is not None else ''});"

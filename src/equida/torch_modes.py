@@ -41,7 +41,6 @@ def plain_modes() -> Iterator[None]:
     """
     import torch
 
-    dtype = torch.get_default_dtype()
     with contextlib.ExitStack() as modes:
         modes.enter_context(torch.inference_mode(False))
         modes.enter_context(torch.enable_grad())
@@ -50,10 +49,68 @@ def plain_modes() -> Iterator[None]:
                 modes.enter_context(torch.autocast(device, enabled=False))
         if torch.get_default_device().type != "cpu":
             modes.enter_context(torch.device("cpu"))
-        if dtype != torch.float32:
-            torch.set_default_dtype(torch.float32)
-            modes.callback(torch.set_default_dtype, dtype)
+        modes.enter_context(_SINGLE)
         yield
+
+
+class _SinglePrecision:
+    """float32 as torch's default type, which is one for all threads: the first that comes in sets
+    it, and the last that leaves puts back what was there."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        import torch
+
+        with self._lock:
+            if not self._inside:
+                self._before = torch.get_default_dtype()
+                torch.set_default_dtype(torch.float32)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                torch.set_default_dtype(self._before)
+
+
+_SINGLE = _SinglePrecision()
+
+
+@contextlib.contextmanager
+def own_draws() -> Iterator[None]:
+    """Inside, networks that are made draw from a generator of their own, not from torch's.
+
+    Their weights are loaded afterwards. Unlike `own_torch_state`, it waits for no other thread.
+    """
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    generator = torch.Generator()
+
+    class Own(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            given = dict(kwargs or {})
+            if torch.Tag.nondeterministic_seeded in func.tags:
+                if not _takes_generator(func):  # of such an operation there are two
+                    func = getattr(func.overloadpacket, "generator", func)
+                if _takes_generator(func):
+                    given["generator"] = generator
+            return func(*args, **given)
+
+    with Own():  # type: ignore[no-untyped-call]
+        yield
+
+
+def _takes_generator(operation: Any) -> bool:
+    return any(each.name == "generator" for each in operation._schema.arguments)
 
 
 def cores() -> int:

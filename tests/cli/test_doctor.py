@@ -279,6 +279,7 @@ def test_folders_in_class_folders_are_not_taken_for_domains(
     said = " ".join(capsys.readouterr().out.split())
     assert "photos: every sample is of one class, and training needs at least two" in said
     assert "Run it" not in said
+    assert "Usable" not in said
 
 
 @pytest.mark.usefixtures("own_folder")

@@ -34,6 +34,12 @@ def test_a_column_of_missing_labels_is_unlabelled(missing: Any) -> None:
     labels = pd.Series([missing] * 60, dtype=object)
     assert array_domain(data.target, labels, name="desk").labels is None
     assert array_domain(data.target, [missing] * 60, name="desk").labels is None
+    assert array_domain(data.target, (missing,) * 60, name="desk").labels is None
+    column = np.full((60, 1), np.nan)
+    assert array_domain(data.target, column, name="desk").labels is None
+    assert array_domain(data.target, torch.from_numpy(column), name="desk").labels is None
+    with pytest.raises(InputError, match=r"labels have shape \(5,\)"):
+        array_domain(data.target, np.full(5, None), name="desk")
 
 
 @pytest.mark.usefixtures("own_folder")
@@ -89,7 +95,8 @@ def test_labels_whose_index_is_shifted() -> None:
     data = blobs()
     frame, labels = pd.DataFrame(data.source), pd.Series(data.labels)
     rows, wrong = frame.drop(index=range(5)), labels.drop(index=range(55, 60))
-    with pytest.raises(InputError, match="the index of the labels is not that of the values"):
+    said = "the index of the labels is not that of the values; give both the same index, or"
+    with pytest.raises(InputError, match=said):
         array_domain(rows, wrong, name="shop")
     right = array_domain(rows, wrong.to_numpy(), name="shop")
     assert right.labels is not None

@@ -473,7 +473,9 @@ def test_features_of_other_images_are_not_written_over() -> None:
 
 @pytest.mark.usefixtures("own_folder")
 @pytest.mark.slow(reason="computes features")
-def test_features_are_brought_up_to_date_by_the_same_call() -> None:
+def test_features_are_brought_up_to_date_by_the_same_call(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Before: refused, where a domain had no readable image or only new ones."""
     photos = write_pictures(Path("photos"), ["a", "b"], ["red", "blue"])
     for file in (photos / "b").rglob("*.jpg"):
@@ -495,6 +497,11 @@ def test_features_are_brought_up_to_date_by_the_same_call() -> None:
     (Path("other") / "a" / "green").rename(Path("other") / "a" / "lime")
     with pytest.raises(InputError, match=r"holds features of other images \(a\)"):
         equida.extract_features("other/a", out="f.safetensors", **TINY)
+    # Nor are names of files, where no image is the same.
+    for file in photos.rglob("*.jpg"):
+        file.write_bytes(file.read_bytes() + b"\1")
+    assert main(call) == 2
+    assert "holds features of other images (a, b), which would be lost" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("own_folder")

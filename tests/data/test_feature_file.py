@@ -93,7 +93,7 @@ def test_npz_with_a_prefix_for_each_domain(tmp_path: Path, save: object) -> None
     ("x", "y"),
     [
         *[("X", "y"), ("X", "Y"), ("X", "labels")],
-        *[("features", "labels"), ("features", "y"), ("x", "label")],
+        *[("features", "labels"), ("features", "y"), ("x", "Y")],
     ],
 )
 def test_plain_npz(tmp_path: Path, x: str, y: str) -> None:
@@ -106,6 +106,16 @@ def test_plain_npz(tmp_path: Path, x: str, y: str) -> None:
     assert domain.labels is not None
     assert domain.labels.tolist() == [0, 1, 2, 0, 1, 2]
     assert domain[5].tolist() == [10.0, 11.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("targets", np.linspace(0, 1, 6)), ("Y", np.eye(6)), ("labels", np.linspace(0, 1, 6))],
+)
+def test_figures_beside_rows_are_no_labels(tmp_path: Path, name: str, values: Any) -> None:
+    arrays: dict[str, Any] = {"X": ROWS, name: values}
+    np.savez(tmp_path / "f.npz", **arrays)
+    assert feature_domain(tmp_path / "f.npz").labels is None
 
 
 def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:

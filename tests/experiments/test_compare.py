@@ -343,6 +343,37 @@ def test_two_comparisons_are_two_folders() -> None:
             call(*other, out="c", **(ONE if call is equida.compare else SEARCH))
     assert before == {file: file.read_bytes() for file in Path("c").rglob("*.*") if file.is_file()}
     equida.compare(*pair, out="c", **ONE)
+    # Labels are a setting, not other data.
+    equida.compare(*pair, out="c", ignore_target_labels=True, **ONE)
+    equida.tune(*pair, out="t", oracle=True, **SEARCH)
+    with pytest.raises(InputError, match="t holds a search with another value of score"):
+        equida.tune(*pair, out="t", **SEARCH)
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.slow(reason="computes features")
+def test_other_images_are_refused_before_features_are_computed() -> None:
+    """Before: refused once the features of the runs that are there had been replaced."""
+    small_data.write_pictures(Path(), ["a", "b"], ["red", "blue"])
+    options: dict[str, Any] = {"backbone": "tiny_backbone:net", "out": "c"}
+    equida.compare("a", "b", **options, **ONE)
+    equida.tune("a", "b", **(options | {"out": "t"}), **SEARCH)
+    files = [*Path("c").glob("*.safetensors"), *Path("t").glob("*.safetensors")]
+    before = {file: file.read_bytes() for file in files}
+    assert len(before) == 4
+    with pytest.raises(InputError, match="c holds runs on other data"):
+        equida.compare("b", "a", **options, **ONE)
+    with pytest.raises(InputError, match="t holds a search with other data"):
+        equida.tune("b", "a", **(options | {"out": "t"}), **SEARCH)
+    assert before == {file: file.read_bytes() for file in files}
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_two_domains_of_one_file_the_other_way_round() -> None:
+    small_data.write_blobs(Path("rows.npz"))
+    equida.compare("rows.npz:a", "rows.npz:b", out="c", **ONE)
+    with pytest.raises(InputError, match="c holds runs on other data"):
+        equida.compare("rows.npz:b", "rows.npz:a", out="c", **ONE)
 
 
 @pytest.mark.usefixtures("own_folder")

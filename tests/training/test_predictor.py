@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.small_data import CALL, SHORT, blobs, write_blobs
+from tests.small_data import CALL, SHORT, blobs, write_blobs, write_pictures
 
 import equida
 from equida.cli import main
@@ -91,6 +91,17 @@ def test_files_that_are_no_images_are_not_labelled() -> None:
         run.predict("rows.csv")
 
 
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.slow(reason="computes features")
+def test_a_file_among_images_that_is_none_is_left_out() -> None:
+    write_pictures(Path(), ["a", "b"], ["red", "blue"])
+    run = equida.adapt("a", "b", features=True, backbone="tiny_backbone:net", out="run", **CALL)
+    Path("b/meta.json").write_text("{}")
+    found = run.predict([*sorted(Path("b").glob("red/*.jpg")), Path("b/meta.json")])
+    assert len(found) == 4
+    assert [Path(path).name for path, _ in found.unreadable] == ["meta.json"]
+
+
 def test_predictions_draw_nothing_from_the_callers_generator() -> None:
     """Before: an `adapt` in another thread was another run than its seed says."""
     data = blobs()
@@ -107,11 +118,12 @@ def test_predictions_in_a_thread_leave_a_run_as_it_is() -> None:
     pair = (data.source, data.labels), data.target
     options: Any = {"progress": False, "recipe_params": SHORT | {"iterations": 60}}
     run = equida.adapt(*pair, out="run", **options)
-    stop = threading.Event()
+    stop, predicted = threading.Event(), []
 
     def predict() -> None:
         while not stop.is_set():
             run.predict(data.target, progress=False)
+            predicted.append(stop.is_set())
 
     thread = threading.Thread(target=predict)
     thread.start()
@@ -120,5 +132,6 @@ def test_predictions_in_a_thread_leave_a_run_as_it_is() -> None:
     finally:
         stop.set()
         thread.join(60)
+    assert predicted.count(False) > 1, "predictions wait for the training to end"
     files = [each.path / "model.safetensors" for each in (run, again)]
     assert files[0].read_bytes() == files[1].read_bytes()

@@ -33,11 +33,13 @@ def test_columns_far_from_zero_are_said(caplog: pytest.LogCaptureFixture) -> Non
     for out, moved, said in (
         ("near", 0.0, ""),
         ("far", 1e4, "column 3 is 10,000 on average, far from 0"),
+        ("constant", None, ""),
+        ("large", 1e9, "column 3 is 1,000,000,000 on average, far from 0"),
     ):
         caplog.clear()
         rows, others = data.source.copy(), data.target.copy()
-        rows[:, 3] += moved
-        others[:, 3] += moved
+        for each in (rows, others):
+            each[:, 3] = 500.0 if moved is None else each[:, 3] + moved
         with caplog.at_level(logging.WARNING):
             equida.adapt((rows, data.labels), others, out=out, **CALL)
         assert [line for line in caplog.messages if "column 3" in line] == [

@@ -73,7 +73,8 @@ def run(arguments: Arguments) -> int:
     seconds = time.monotonic() - start
     _print_table(console, chosen, arguments.data, found.domains)
     _print_findings(console, found.domains, arguments.data)
-    _print_verdict(console, chosen, arguments, found.domains, seconds)
+    if not found.too_few_classes:
+        _print_verdict(console, chosen, arguments, found.domains, seconds)
     if chosen is None and found.data_set is not None:
         _print_own(console, found, arguments)
     if (known := found.looks_like) is not None:
@@ -113,8 +114,8 @@ def _print_own(console: Console, found: DataCheck, arguments: Arguments) -> None
     images = " --features" if any(isinstance(d, ImageDomain) for d in domains.values()) else ""
     if found.too_few_classes:
         console.print(
-            f"{place}: every sample is of one class, and training needs at least two; expected"
-            " DIR/DOMAIN/CLASS/image.jpg, without folders inside those of the classes",
+            f"{place}: every sample is of one class, and training needs at least two"
+            + ("; expected DIR/DOMAIN/CLASS/image.jpg, without folders in those" if images else ""),
             markup=False,
         )
         return

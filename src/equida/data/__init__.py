@@ -20,7 +20,7 @@ ArrayDomain('U', 1797 samples, 10 classes)
 
 from equida.data.arrays import array_domain
 from equida.data.benchmarks import BENCHMARKS, Benchmark, BenchmarkDomain, benchmark
-from equida.data.checks import check_readable, drop_samples
+from equida.data.checks import check_readable, drop_samples, find_unreadable
 from equida.data.doctor import DataCheck, check_data
 from equida.data.domain import ArrayDomain, Domain, ImageDomain
 from equida.data.feature_file import FeatureOrigin, feature_domain, feature_domains, feature_origin
@@ -50,6 +50,7 @@ __all__ = [
     "feature_domain",
     "feature_domains",
     "feature_origin",
+    "find_unreadable",
     "image_folder",
     "image_list",
     "join_features",

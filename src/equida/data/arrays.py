@@ -79,10 +79,12 @@ def _check_index(values: Any, labels: Any, name: str) -> None:
         return
     shared = len(set(rows) & set(theirs))
     if shared:
-        seen = "has the rows in another order than" if shared == len(rows) else "is not that of"
+        seen, cure = "is not that of", "give both the same index"
+        if shared == len(rows):
+            seen, cure = "has the rows in another order than", "give y.loc[X.index]"
         raise InputError(
-            f"{name}: the index of the labels {seen} the values; give y.loc[X.index], or"
-            " y.to_numpy() where they are in one order all the same"
+            f"{name}: the index of the labels {seen} the values; {cure}, or y.to_numpy() where they"
+            " are in one order all the same"
         )
 
 
@@ -100,7 +102,8 @@ def labels_and_classes(
     """
     names = tuple(classes or ())
     check_class_names(names, name)
-    found = None if labels is None or _all_missing(labels) else label_array(labels, name)
+    missing = labels is None or _all_missing(labels, count)
+    found = None if missing else label_array(labels, name)
     if found is not None and found.dtype.kind in "iu" and (found == -1).all():
         found = None
     if found is None:
@@ -143,21 +146,20 @@ def labels_and_classes(
     return found.astype(np.int64), names
 
 
-def _all_missing(labels: Any) -> bool:
-    """Whether every label is missing: None, NaN, or what pandas has in their place."""
+def _all_missing(labels: Any, count: int) -> bool:
+    """Whether there are labels for every row, each of them missing: None, NaN, or what pandas has
+    in their place."""
     values = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().numpy() if values.dtype in (torch.float, torch.double) else 0
     if isinstance(values, np.ndarray):
-        if values.dtype.kind not in "fOM" or values.ndim != 1:
-            return False
-        values = values.tolist()
+        values = values.ravel().tolist() if values.dtype.kind in "fOM" else 0
+    if not isinstance(values, list | tuple) or len(values) != count:
+        return False
     missing = ("NoneType", "NAType", "NaTType")
-    return (
-        isinstance(values, list)
-        and len(values) > 0
-        and all(
-            type(each).__name__ in missing or (isinstance(each, float) and each != each)
-            for each in values
-        )
+    return all(
+        type(each).__name__ in missing or (isinstance(each, float) and each != each)
+        for each in values
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from equida.data.arrays import labels_and_classes
 from equida.data.classes import class_key
 from equida.data.domain import ArrayDomain
-from equida.data.npz import open_npz
+from equida.data.npz import Header, open_npz
 from equida.data.path_table import PathTable
 from equida.data.rows import (
     SAFETENSORS_DTYPES,
@@ -27,8 +27,10 @@ from equida.errors import InputError, counted
 from equida.files import parse_json
 
 SUFFIXES = (".npz", ".safetensors")
-_VALUES, _LABELS = ("X", "x", "features"), ("y", "Y", "labels", "label", "targets")
-"""What the only domain of an .npz may call its rows, and their labels."""
+_PLAIN = (("X", "y"), ("x", "y"), ("features", "labels"))
+"""What the only domain of an .npz calls its rows, and their labels."""
+_LABELS = ("y", "Y", "labels")
+"""What labels may be called as well, where there are none beside these rows."""
 
 
 def feature_domain(
@@ -178,10 +180,19 @@ def _npz(path: Path) -> dict[str, _Part]:
 
         named = [key[:-2] for key in keys if key.endswith("_x")]
         triples = [(name, f"{name}_x", f"{name}_y", f"{name}_path") for name in named]
-        y = next((key for key in _LABELS if key in keys), "")
-        plain = [(path.stem, x, y, "paths") for x in _VALUES if x in keys][:1]
+
+        def labels_beside(rows: str, labels: str) -> str:
+            others = [key for key in _LABELS if key in keys and _may_be_labels(stored.header(key))]
+            return labels if labels in keys else next(iter(others), "")
+
+        plain = [(path.stem, x, labels_beside(x, y), "paths") for x, y in _PLAIN if x in keys][:1]
         found = triples or plain or [_no_features(path, keys)]
         return {name: part(x, y, p) for name, x, y, p in found}
+
+
+def _may_be_labels(header: Header) -> bool:
+    """Whether an array has one class name or number for each row, and no figures."""
+    return len(header.shape) == 1 and header.dtype.kind in "iuUb"
 
 
 def _no_features(path: Path, keys: Sequence[str]) -> tuple[str, str, str, str]:

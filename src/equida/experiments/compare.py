@@ -1,6 +1,5 @@
 """Which method to use on two domains of one's own: a grid of one task, with label-free scores."""
 
-import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from equida.data import ArrayDomain, Domain
 from equida.data.npz import npz_keys, open_npz
+from equida.data.open import split_path
 from equida.data.rows import take_rows
 from equida.data.task import ClassRule
 from equida.errors import InputError, enumerated
@@ -40,6 +39,7 @@ from equida.training.plan import default_backbone
 from equida.training.recipe import default_recipe, recipe
 from equida.training.request import (
     AdaptRequest,
+    OpenedRequest,
     Remarks,
     data_remarks,
     data_spec,
@@ -109,6 +109,7 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         asked = _adapt_request(request)
         asked = with_features(asked, folder.path, remarks)
         opened = open_request(asked, data_spec(asked), remarks)
+        _check_same_data(folder.path, opened)
         labelled = opened.task.judged.labels is not None
         check_labelled(request.select, labelled, opened.task.target.name)
         check_given_shares(rows, opened.task)
@@ -142,7 +143,6 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
         images=images,
         labelled=labelled,
     )
-    _check_same_data(folder.path, grid)
     return run_grid(
         grid, folder, workers, remarks, select=request.select, scores=True,
         notes=partial(pick_notes, labelled=labelled),
@@ -261,36 +261,38 @@ def stored_rows(domain: Domain, out: Path, role: str) -> str:
     refuse_to_replace([file], lambda: npz_keys(file) - {"columns"} in written)
     if not file.exists():
         np.savez(file, **arrays)
-    elif not _holds(file, arrays):
+        return str(file)
+    with open_npz(file) as stored:
+        there = {name: stored.read(name) for name in stored.keys}
+    # Labels may be left out of one of two calls with the same data.
+    both = arrays.keys() & there.keys()
+    if not all(np.array_equal(there[name], arrays[name], equal_nan=name == "X") for name in both):
         raise other_data(out)
+    if arrays.keys() - both:
+        np.savez(file, **{**there, **arrays})
     return str(file)
 
 
-def _holds(file: Path, arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether a file has these arrays, and no others."""
-    with open_npz(file) as stored:
-        return {*stored.keys} == arrays.keys() and all(
-            np.array_equal(stored.read(name), values, equal_nan=name == "X")
-            for name, values in arrays.items()
-        )
+def _check_same_data(folder: Path, opened: OpenedRequest) -> None:
+    """Refuse a folder with runs on two other domains, before anything in it is touched.
 
-
-def _check_same_data(folder: Path, grid: Grid) -> None:
-    """Refuse a folder with runs on two other domains; their data may move, or change in place."""
-    spec = grid.images or grid.pair
-    assert spec is not None
+    The data may have moved, or have changed in place.
+    """
+    assert opened.spec is not None
     for file in sorted(folder.glob("*/config.json")):
-        with contextlib.suppress(InputError):  # damaged: the run is done again
+        try:
             config = RunFolder(file.parent).read_config()
-            there = config and (config.images or config.task)
-            if not config or not there or config.data_sha256 == grid.data_sha256:
-                return
-            if (there.source, there.target) != (spec.source, spec.target):
-                break
-            return
-    else:
+        except InputError:  # damaged: the run is done again
+            continue
+        there = config and (config.images or config.task)
+        if not config or not there:
+            continue
+        pairs = [(each.source, each.target) for each in (there, opened.spec)]
+        parts = [[split_path(path)[1] for path in pair] for pair in pairs]
+        moved = config.data_sha256 == opened.sha256 and parts[0] == parts[1]
+        if pairs[0] != pairs[1] and not moved:
+            raise other_data(folder)
         return
-    raise other_data(folder)
 
 
 def other_data(folder: Path) -> InputError:

@@ -228,7 +228,7 @@ class Run:
             accelerator: "cpu", "gpu" or "auto".
             progress: None shows it in a terminal or notebook; True and False force it.
         """
-        from equida.torch_modes import own_torch_state, plain_modes
+        from equida.torch_modes import plain_modes
         from equida.training.predictor import (
             files_to_label,
             joined,
@@ -241,9 +241,8 @@ class Run:
         images = list(images) if isinstance(images, Iterator | Set | MappingView) else images
         rows = rows_given(images)
         files = files_to_label(paths_given(images)) if rows is None else iter(())
-        with own_torch_state():
-            predictor = restore(self.path, trust=self.trust)
         with plain_modes():
+            predictor = restore(self.path, trust=self.trust)
             predictor.module.to(make_fabric(accelerator).device)
             if rows is None:
                 total, batches = None, predictor.predict_batches(files, batch_size)
@@ -264,10 +263,10 @@ class Run:
             folder: where model.safetensors, model.json and model.onnx are written.
             onnx: write model.onnx too (extra `export`).
         """
-        from equida.torch_modes import own_torch_state
+        from equida.torch_modes import plain_modes
         from equida.training.export import export_run
 
-        with own_torch_state():
+        with plain_modes():
             return export_run(self.path, Path(folder), onnx=onnx, trust=self.trust).folder
 
     def repeat(

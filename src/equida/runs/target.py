@@ -182,6 +182,6 @@ def _why_uncalibrated(reason: str, seen: int, needed: int) -> str:
 
 
 def _short(value: float) -> str:
-    """With two digits; with three where two would hide that it is above the limit."""
-    digits = 3 if f"{value:.2f}" == f"{IMBALANCED:.2f}" else 2
+    """With two digits; with more where these would hide that it is not the limit itself."""
+    digits = next((n for n in (2, 3, 4) if float(f"{value:.{n}f}") != IMBALANCED), 2)
     return f"{value:.{digits}f}".lstrip("0")

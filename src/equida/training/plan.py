@@ -187,6 +187,12 @@ def check_folder(folder: Path, opened: OpenedRequest, from_run: str | None) -> N
     """Refuse a folder that holds a run on other data, before anything there is touched."""
     if from_run and folder.absolute() == Path(from_run).absolute():
         raise InputError(f"{folder} is the run to start from; choose another --out")
+    if (folder / "search.json").is_file():
+        search = RunFolder(folder).read_json("search.json") or {}
+        about = search.get("about") if isinstance(search, dict) else None
+        known = about.get("data_sha256") if isinstance(about, dict) else None
+        if known not in (None, opened.sha256):
+            raise InputError(f"{folder} holds a search with other data; choose another --out")
     if not (folder / "config.json").exists():
         refuse_to_replace([folder / name for name in WRITTEN], lambda: False)
         return

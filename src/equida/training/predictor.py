@@ -38,6 +38,7 @@ from equida.fields import checked_value
 from equida.files import refuse_to_replace
 from equida.models.backbone import load_backbone
 from equida.models.extractor import Features
+from equida.torch_modes import own_draws, own_torch_state
 from equida.training.build import make_objective, row_shape
 from equida.training.config import RunConfig
 from equida.training.evaluate import log_probs_of
@@ -358,17 +359,22 @@ def files_to_label(given: Sequence[Path]) -> Iterator[Path]:
     missing = [path for path in given if not path.exists()]
     if missing:
         raise InputError(f"{missing[0]} does not exist; expected images or folders of images")
-    for path in given:
-        other = path.is_file() and not is_image_name(path.name) and not _is_list(path)
-        if other and check_image(path) is not None:
-            raise InputError(
-                f"{path} is not an image; expected images, folders of images, an image list"
-                f" ({', '.join(LIST_SUFFIXES)}) or feature files ({', '.join(SUFFIXES)})"
-            )
+    if all(map(_is_no_image, given)):
+        raise InputError(
+            f"{given[0]} is not an image; expected images, folders of images, an image list"
+            f" ({', '.join(LIST_SUFFIXES)}) or feature files ({', '.join(SUFFIXES)})"
+        )
     listed = {path: image_list(path) for path in given if _is_list(path)}
     return chain.from_iterable(
         paths_given(listed[path]) if path in listed else find_images([path]) for path in given
     )
+
+
+def _is_no_image(path: Path) -> bool:
+    """Whether a file neither is called an image or an image list nor can be read as an image."""
+    if not path.is_file() or is_image_name(path.name) or _is_list(path):
+        return False
+    return check_image(path) is not None
 
 
 def _is_list(path: Path) -> bool:
@@ -392,7 +398,8 @@ def restore(
     classes = classes_of(folder)
     state = run.load_tensors("model.safetensors")
     rows = None if config.backbone != "none" else (_row_width(state, config),)
-    objective, backbone = make_objective(config, len(classes), rows, pretrained=False)
+    with own_draws():
+        objective, backbone = make_objective(config, len(classes), rows, pretrained=False)
     try:
         objective.load_state_dict(state)
     except RuntimeError:
@@ -409,7 +416,10 @@ def restore(
             backbone.mean, backbone.std, shape[1], ten_crop=config.recipe.ten_crop
         )
     elif config.feature_origin is not None:
-        extractor, transform, shape = _extractor(config)
+        # A function of the user's own may seed torch's generator, and mean it.
+        own = own_torch_state if ":" in config.feature_origin.backbone else own_draws
+        with own():
+            extractor, transform, shape = _extractor(config)
     module = Classifier(extractor, objective).eval()
     result = run.read_result()
     assert result is not None, "a finished run has a result"

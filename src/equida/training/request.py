@@ -379,8 +379,11 @@ def _uneven_columns(task: Task) -> str:
     if float(deviations[largest]) > UNEVEN * typical:
         times = float(deviations[largest]) / typical
         return f"column {called(largest)} varies {times:.0f} times as much as the median: {cure}"
-    far = int((means / deviations.clamp_min(typical)).argmax())
-    if float(means[far]) > UNEVEN * max(typical, float(deviations[far])):
+    # A constant does no harm of its own until it drowns the others.
+    allowed = UNEVEN * deviations.clamp_min(typical)
+    allowed[deviations == 0] *= UNEVEN
+    far = int((means / allowed).argmax())
+    if float(means[far]) > float(allowed[far]):
         return (
             f"column {called(far)} is {float(means[far]):,.0f} on average, far from 0 beside what"
             f" columns vary by ({typical:.3g}): {cure}"
@@ -412,14 +415,20 @@ def _settings(request: AdaptRequest) -> str:
     'prior=estimate'
     """
     given = {name: getattr(request, name) for name in ("recipe", "backbone", "weights")}
+    given["from"] = Path(request.from_run).name if request.from_run else None
+    given["labels"] = "ignored" if request.ignore_target_labels else None
     given |= {**request.recipe_params, **request.method_params}
-    asked = {name: value for name, value in given.items() if value is not None}
+    asked = {
+        name: f"{value:g}" if isinstance(value, float) else value
+        for name, value in given.items()
+        if value is not None
+    }
     text = "-".join(f"{name}={value}" for name, value in sorted(asked.items()))
     if len(text) <= LONGEST_SETTINGS and all(
         isinstance(value, str | int | float) for value in asked.values()
     ):
         return text
-    line = json.dumps(asked, sort_keys=True, default=repr)
+    line = json.dumps({name: str(value) for name, value in asked.items()}, sort_keys=True)
     return hashlib.sha256(line.encode()).hexdigest()[:8]
 
 

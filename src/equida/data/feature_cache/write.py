@@ -154,14 +154,15 @@ def write_features(
 def _check_keeps(existing: Existing, domains: Sequence[ImageDomain], contents: set[bytes]) -> None:
     """Raise InputError where the file would lose all rows of a domain.
 
-    It does not where the domain is given again: with one of its images, or with its name and one of
-    its paths.
+    It does not where the domain is given again: with one of its images or, where an image of
+    another domain of the file is given, with its name and one of its paths.
     """
     given = {domain.name: set(domain.paths) for domain in domains}
+    known = any(held.contents & contents for held in existing.domains.values())
     lost = [
         name
         for name, held in existing.domains.items()
-        if not held.contents & contents and not held.paths & given.get(name, set())
+        if not held.contents & contents and not (known and held.paths & given.get(name, set()))
     ]
     if lost:
         raise InputError(
