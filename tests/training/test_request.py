@@ -48,6 +48,14 @@ def test_columns_far_from_zero_are_said(caplog: pytest.LogCaptureFixture) -> Non
         assert any("column 3" in line for line in caplog.messages) == bool(said)
 
 
+def test_a_domain_by_its_name_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before: a place that exists was named, and nothing was said of -d."""
+    assert main(["adapt", "-s", "photo", "-t", "sketch"]) == 2
+    said = capsys.readouterr().err
+    assert "/photo does not exist; " in said
+    assert said.endswith("; for a domain of a data set, name that with -d\n")
+
+
 def test_views_of_files_are_not_asked_about(capsys: pytest.CaptureFixture[str]) -> None:
     """Before: every run on views that equida had computed said what an array of them means."""
     data = blobs()

@@ -139,7 +139,7 @@ def _print_table(
         table.add_row(
             escape(survey.title),
             "[green]ok[/green]" if survey.sound else "[red]bad[/red]",
-            escape(_short(survey.place, data)) if survey.place else "not found",
+            escape(_relative_place(survey.place, data)) if survey.place else "not found",
             f"{survey.images:,}",
             *([f"{survey.published:,}"] if chosen else []),
             f"{survey.classes}/{survey.expected_classes}" if chosen else _labelled(survey),
@@ -164,7 +164,7 @@ def _labelled(survey: Survey) -> str:
     return "unlabelled" if unlabelled else str(survey.classes)
 
 
-def _short(place: str, data: Path | None) -> str:
+def _relative_place(place: str, data: Path | None) -> str:
     if data is None:
         return place
     path, base = Path(place).absolute(), data.absolute()
@@ -200,7 +200,7 @@ def _print_findings(console: Console, surveys: Sequence[Survey], data: Path | No
 def _file(survey: Survey, path: str, data: Path | None) -> str:
     if not isinstance(survey.domain, ImageDomain):
         return f"{survey.title}: {path}"
-    return _short(str(survey.domain.root / path), data)
+    return _relative_place(str(survey.domain.root / path), data)
 
 
 def _print_verdict(

@@ -163,13 +163,13 @@ def _read(file: Path) -> _Lines:
         path, label = _split(line)
         if not is_image_name(path) or (label is not None and label < 0):
             raise InputError(
-                f"{file}:{number}: read {_short(line)!r}; expected the path of an image and, where"
-                " it is labelled, the number of its class, from 0"
+                f"{file}:{number}: read {_cut_line(line)!r}; expected the path of an image and,"
+                " where it is labelled, the number of its class, from 0"
             )
         if paths and (label is None) == bool(labels):
             raise InputError(
-                f"{file}:{number}: {_short(line)!r} is {'not ' if labels else ''}labelled, unlike"
-                " the lines before; expected 'path label' on every line, or only paths"
+                f"{file}:{number}: {_cut_line(line)!r} is {'not ' if labels else ''}labelled,"
+                " unlike the lines before; expected 'path label' on every line, or only paths"
             )
         paths.append(path)
         numbers.append(number)
@@ -181,7 +181,7 @@ def _read(file: Path) -> _Lines:
     return _Lines(file, paths, folders, np.array(labels, np.int64) if labels else None, numbers)
 
 
-def _short(line: str) -> str:
+def _cut_line(line: str) -> str:
     return line if len(line) <= 200 else f"{line[:100]}...{line[-50:]}"
 
 

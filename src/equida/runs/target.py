@@ -35,7 +35,7 @@ def share_remarks(result: Mapping[str, Any], advice: str = "--prior estimate") -
         return []
     imbalance = float(shares["imbalance"])
     if imbalance > IMBALANCED:
-        looks = f"the target looks imbalanced (W = {_short(imbalance)})"
+        looks = f"the target looks imbalanced (W = {_imbalance_text(imbalance)})"
         if not aims_at_equal_sizes(result):
             return [looks]
         return [f"{looks}: equal class sizes may hurt; try {advice}"]
@@ -121,7 +121,7 @@ def imbalance_notes(results: Iterable[tuple[str, str, Mapping[str, Any]]]) -> li
             methods[method] = None
     if not found:
         return []
-    tasks = ", ".join(f"{task} (W = {_short(value)})" for task, value in found.items())
+    tasks = ", ".join(f"{task} (W = {_imbalance_text(value)})" for task, value in found.items())
     return [
         f"The target looks imbalanced: {tasks}. Equal class sizes may hurt there"
         f" ({', '.join(methods)}); try the prior 'estimate'."
@@ -181,7 +181,7 @@ def _why_uncalibrated(reason: str, seen: int, needed: int) -> str:
     }.get(reason, "")
 
 
-def _short(value: float) -> str:
+def _imbalance_text(value: float) -> str:
     """With two digits; with more where these would hide that it is not the limit itself."""
     digits = next((n for n in (2, 3, 4) if float(f"{value:.{n}f}") != IMBALANCED), 2)
     return f"{value:.{digits}f}".lstrip("0")

@@ -19,6 +19,7 @@ from equida.data.open import open_path, split_path
 from equida.data.shares import checked_shares, subsampled
 from equida.data.spec import DataSpec, open_task, task_of
 from equida.data.task import ClassRule, columns_of
+from equida.data.walk import existing
 from equida.errors import InputError, counted, enumerated
 from equida.fields import PathText, check_request
 from equida.progress import Mode
@@ -132,6 +133,8 @@ def data_spec(request: AdaptRequest) -> DataSpec:
     pair = (request.source, request.target)
     if not request.dataset:
         # From the root, so that the run can be done again from any folder.
+        for path in pair if request.source else ():
+            _check_there(path or "")
         source, target = (os.path.abspath(path) if path else "" for path in pair)
         rule = class_rule(request.classes, further)
         return DataSpec(source, target, None, None, classes=rule, **further)
@@ -142,6 +145,16 @@ def data_spec(request: AdaptRequest) -> DataSpec:
     data = os.path.abspath(request.data) if request.data else None
     further["lists"] = chosen_lists(chosen, data, request.lists)
     return benchmark_spec(chosen, source, target, data, request.classes, **further)
+
+
+def _check_there(path: str) -> None:
+    """Raise InputError where there is nothing at a path, which may be the name of a domain."""
+    if os.sep in path or not path:
+        return
+    try:
+        existing(os.path.abspath(split_path(path)[0]))
+    except InputError as error:
+        raise InputError(f"{error}; for a domain of a data set, name that with -d") from None
 
 
 def class_rule(asked: ClassRule, further: Mapping[str, Any]) -> ClassRule:

@@ -85,12 +85,12 @@ def curves(log: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
     return {
         "metric": metric,
         "steps": [line["step"] for line in kept],
-        "terms": {name: [_short(line["terms"].get(name)) for line in kept] for name in names},
+        "terms": {name: [_five_digits(line["terms"].get(name)) for line in kept] for name in names},
         "thinned": every,
         "logged": len(terms),
         "evaluated": [line["step"] for line in evaluations],
         "figures": {
-            figure.name: [_short(line["evaluation"].get(figure.name)) for line in evaluations]
+            figure.name: [_five_digits(line["evaluation"].get(figure.name)) for line in evaluations]
             for figure in shown_figures([metric])
             if any(figure.name in line["evaluation"] for line in evaluations)
         },
@@ -110,7 +110,7 @@ def mistakes(shown: ShownRun, predictions: StoredPredictions, pictures: Pictures
                 "sample": predictions.samples[i],
                 "truth": int(predictions.labels[i]),
                 "predicted": int(predicted[i]),
-                "confidence": _short(float(confidence[i])),
+                "confidence": _five_digits(float(confidence[i])),
                 "picture": pictures.of(shown.run.config.task, predictions.samples[i]),
             }
             for i in chosen
@@ -128,7 +128,7 @@ def _map(shown: ShownRun, predictions: StoredPredictions, pictures: Pictures) ->
         "x": np.round(places[:, 0], 4).tolist(),
         "y": np.round(places[:, 1], 4).tolist(),
         "predicted": probs.argmax(1).tolist(),
-        "confidence": [_short(float(value)) for value in probs.amax(1)],
+        "confidence": [_five_digits(float(value)) for value in probs.amax(1)],
         "samples": samples,
         "pictures": [pictures.of(shown.run.config.task, sample) for sample in samples],
     }
@@ -148,7 +148,7 @@ def _by_class(shown: ShownRun, baseline: ShownRun | None) -> dict[str, Any]:
     if baseline is not None and baseline.result["classes"] == shown.result["classes"]:
         before = class_accuracies(torch.tensor(baseline.result["confusion"]))
         change = class_accuracies(confusion) - before
-        values["change"] = [None if math.isnan(x) else _short(x) for x in change.tolist()]
+        values["change"] = [None if math.isnan(x) else _five_digits(x) for x in change.tolist()]
         values["baseline_seed"] = baseline.seed
     return values
 
@@ -164,11 +164,11 @@ def _picks(shown: ShownRun) -> list[dict[str, Any]]:
 
 def _evaluation(figures: Mapping[str, float], metric: str) -> dict[str, Any]:
     """The step, the accuracy by the task's metric as `score`, and what tables have columns of."""
-    measures = {figure.name: _short(figures.get(figure.name)) for figure in columns()}
-    return {"step": int(figures["step"]), "score": _short(figures.get(metric)), **measures}
+    measures = {figure.name: _five_digits(figures.get(figure.name)) for figure in columns()}
+    return {"step": int(figures["step"]), "score": _five_digits(figures.get(metric)), **measures}
 
 
-def _short(value: float | None) -> float | None:
+def _five_digits(value: float | None) -> float | None:
     """The value with five digits, more than a plot shows; None for infinities and NaN."""
     if value is None or not math.isfinite(value):
         return None
