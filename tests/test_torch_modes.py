@@ -13,6 +13,7 @@ from tests.small_data import CALL, Blobs, blobs
 
 import equida
 from equida import EquidaClassifier
+from equida.torch_modes import own_draws
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -43,6 +44,21 @@ def test_torch_in_another_mode(mode: Callable[[], AbstractContextManager[Any]]) 
         found = results(data, "inside")
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_networks_can_draw_from_a_generator_of_their_own() -> None:
+    """In place, as initialisers do, and as new tensors of every kind."""
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    with own_draws():
+        assert torch.nn.Linear(4, 3).weight.std() > 0
+        assert 2 <= int(torch.randint(2, 5, (9,)).min()) <= int(torch.randint(5, (9,)).max() + 2)
+        assert sorted(torch.randperm(5).tolist()) == [0, 1, 2, 3, 4]
+        drawn = [torch.rand(50), torch.randn(50), torch.rand_like(torch.zeros(50))]
+        assert all(len(each.unique()) > 1 for each in drawn)
+        torch.empty(9).uniform_()
+        torch.nn.init.trunc_normal_(torch.empty(9))
+    assert torch.equal(state, torch.get_rng_state())
 
 
 def test_another_default_type_in_several_threads() -> None:

@@ -99,8 +99,10 @@ def own_draws() -> Iterator[None]:
         ) -> Any:
             given = dict(kwargs or {})
             if torch.Tag.nondeterministic_seeded in func.tags:
-                if not _takes_generator(func):  # of such an operation there are two
-                    func = getattr(func.overloadpacket, "generator", func)
+                if not _takes_generator(func):  # torch.rand has a second form that does
+                    form = func._overloadname
+                    name = "generator" if form == "default" else f"{form}_generator"
+                    func = getattr(func.overloadpacket, name, func)
                 if _takes_generator(func):
                     given["generator"] = generator
             return func(*args, **given)

@@ -53,7 +53,7 @@ def test_a_domain_by_its_name_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["adapt", "-s", "photo", "-t", "sketch"]) == 2
     said = capsys.readouterr().err
     assert "/photo does not exist; " in said
-    assert said.endswith("; for a domain of a data set, name that with -d\n")
+    assert said.endswith("; a domain of a data set needs the data set, too (-d)\n")
 
 
 def test_views_of_files_are_not_asked_about(capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,7 +115,7 @@ def _print_own(console: Console, found: DataCheck, arguments: Arguments) -> None
     if found.too_few_classes:
         console.print(
             f"{place}: every sample is of one class, and training needs at least two"
-            + ("; expected DIR/DOMAIN/CLASS/image.jpg, without folders in those" if images else ""),
+            + ("; expected DIR/DOMAIN/CLASS/image.jpg, and no folders in CLASS" if images else ""),
             markup=False,
         )
         return

@@ -151,9 +151,11 @@ def _all_missing(labels: Any, count: int) -> bool:
     in their place."""
     values = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
     if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy() if values.dtype in (torch.float, torch.double) else 0
-    if isinstance(values, np.ndarray):
-        values = values.ravel().tolist() if values.dtype.kind in "fOM" else 0
+        values = values.detach().flatten().tolist()
+    elif isinstance(values, np.ndarray):
+        if values.dtype.kind not in "fOM":  # every other kind has a value in each row
+            return False
+        values = values.ravel().tolist()
     if not isinstance(values, list | tuple) or len(values) != count:
         return False
     missing = ("NoneType", "NAType", "NaTType")

@@ -181,11 +181,11 @@ def _npz(path: Path) -> dict[str, _Part]:
         named = [key[:-2] for key in keys if key.endswith("_x")]
         triples = [(name, f"{name}_x", f"{name}_y", f"{name}_path") for name in named]
 
-        def labels_beside(rows: str, labels: str) -> str:
-            others = [key for key in _LABELS if key in keys and _may_be_labels(stored.header(key))]
-            return labels if labels in keys else next(iter(others), "")
-
-        plain = [(path.stem, x, labels_beside(x, y), "paths") for x, y in _PLAIN if x in keys][:1]
+        others = [key for key in _LABELS if key in keys and _may_be_labels(stored.header(key))]
+        other = others[0] if others else ""
+        plain = [
+            (path.stem, x, y if y in keys else other, "paths") for x, y in _PLAIN if x in keys
+        ][:1]
         found = triples or plain or [_no_features(path, keys)]
         return {name: part(x, y, p) for name, x, y, p in found}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from equida.data import ArrayDomain, Domain
 from equida.data.npz import npz_keys, open_npz
@@ -27,7 +28,7 @@ from equida.experiments.grid import (
 from equida.experiments.run import keep_others_tables, prior_sweep, run_grid
 from equida.experiments.sweep import variants
 from equida.fields import PathText, check_request
-from equida.files import file_sha256, refuse_to_replace, removed_if_unused
+from equida.files import file_sha256, open_atomic, refuse_to_replace, removed_if_unused
 from equida.methods import Method
 from equida.models.backbone import backbone_name
 from equida.runs.entry import check_labelled
@@ -151,6 +152,8 @@ def run_compare(request: CompareRequest, remarks: Remarks) -> Table:
 
 def pick_notes(table: Table, *, labelled: bool) -> list[str]:
     """Which method each label-free score would pick and, where it is labelled, what that costs."""
+    if len(table.rows) == 1:  # nothing to pick from
+        return []
     picked: dict[str, list[str]] = {}
     tied: dict[str, list[str]] = {}
     shown = {column.key for column in table.columns}
@@ -158,8 +161,6 @@ def pick_notes(table: Table, *, labelled: bool) -> list[str]:
         best = [row.title for row in best_rows(table, name)]
         if best:
             (picked if len(best) == 1 else tied).setdefault(enumerated(best), []).append(name)
-    if len(table.rows) == 1:  # nothing to pick from
-        return []
     notes = [_score_note(picked, tied)] if picked or tied else []
     if notes and labelled and (top := best_rows(table, table.columns[0].key)):
         notes.append(_label_note(table, top, picked))
@@ -259,17 +260,17 @@ def stored_rows(domain: Domain, out: Path, role: str) -> str:
     file = RunFolder(out).path / f"{role}.npz"
     written = ({"X"}, {"X", "y", "classes"})
     refuse_to_replace([file], lambda: npz_keys(file) - {"columns"} in written)
-    if not file.exists():
-        np.savez(file, **arrays)
-        return str(file)
-    with open_npz(file) as stored:
-        there = {name: stored.read(name) for name in stored.keys}
+    there: dict[str, NDArray[Any]] = {}
+    if file.exists():
+        with open_npz(file) as stored:
+            there = {name: stored.read(name) for name in stored.keys}
     # Labels may be left out of one of two calls with the same data.
     both = arrays.keys() & there.keys()
     if not all(np.array_equal(there[name], arrays[name], equal_nan=name == "X") for name in both):
         raise other_data(out)
     if arrays.keys() - both:
-        np.savez(file, **{**there, **arrays})
+        with open_atomic(file) as stream:
+            np.savez(stream, **{**there, **arrays})
     return str(file)
 
 

@@ -181,9 +181,16 @@ def _round(planned: Sequence[PlannedRun], workers: Workers, parallel: Any) -> It
     modules = _validator_modules(planned) if workers.elsewhere else ()
     grid, code = os.getpid(), plugins.permission(modules)
     tasks = (
-        delayed(do_run)(run.config, folder, number, workers.threads, grid, code, run.judge)
+        delayed(do_run)(
+            run.config,
+            os.path.abspath(run.folder),
+            number,
+            workers.threads,
+            grid,
+            code,
+            run.judge,
+        )
         for number, run in enumerate(planned)
-        for folder in [os.path.abspath(run.folder)]
     )
     with contextlib.suppress(BrokenProcessPool):
         yield from parallel(tasks)

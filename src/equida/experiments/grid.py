@@ -18,7 +18,7 @@ from equida.errors import InputError
 from equida.evaluation.validators import VALIDATORS
 from equida.methods import METHODS, STANDARD, Method, method_name, split_name
 from equida.methods.auto import AUTO
-from equida.runs.entry import Entry, check_selection
+from equida.runs.entry import Entry, cheap_validators, check_selection
 from equida.runs.variant import Variant, parameter_title
 from equida.training.aims import given_shares
 from equida.training.config import RunConfig
@@ -86,11 +86,10 @@ def check_selected(
     if select not in VALIDATORS or not VALIDATORS[select].costly:
         return
     if not any({**(recipe_params or {}), **row.recipe}.get("keep") == select for row in rows):
-        cheap = ", ".join(name for name in VALIDATORS if not VALIDATORS[name].costly)
         raise InputError(
             f"--select {select} is computed only where the recipe keeps the step that it picks;"
             f" add --keep {select} (in Python recipe_params={{'keep': {select!r}}}), or choose last"
-            f" or one of {cheap}"
+            f" or one of {cheap_validators()}"
         )
 
 

@@ -210,7 +210,7 @@ def from_closed_form(compute: ValueAndGradient, logits: Tensor, *arguments: Any)
             return from_closed_form(compute, logits, *arguments)
     value: Tensor
     if torch.compiler.is_compiling() and not logits.requires_grad:
-        value, _ = compute(logits, *arguments)  # dynamo takes no context without a gradient
+        value, _ = compute(logits, *arguments)  # a Function without a gradient does not compile
     elif torch._C._are_functorch_transforms_active():
         value, _ = _Transformable.apply(compute, logits, *arguments)  # type: ignore[no-untyped-call]
     else:

@@ -29,13 +29,17 @@ def check_selection(select: str) -> str:
     return select
 
 
+def cheap_validators() -> str:
+    """The validators that every run computes, as a message names them."""
+    return ", ".join(name for name in VALIDATORS if not VALIDATORS[name].costly)
+
+
 def check_labelled(select: str, labelled: bool, target: str) -> None:
     """Raise InputError where the step with the best accuracy is asked for without target labels."""
     if select == "oracle" and not labelled:
-        cheap = ", ".join(name for name in VALIDATORS if not VALIDATORS[name].costly)
         raise InputError(
             f"--select oracle needs target labels, and {target} has none; choose last or one of"
-            f" {cheap}"
+            f" {cheap_validators()}"
         )
 
 

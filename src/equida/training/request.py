@@ -154,7 +154,7 @@ def _check_there(path: str) -> None:
     try:
         existing(os.path.abspath(split_path(path)[0]))
     except InputError as error:
-        raise InputError(f"{error}; for a domain of a data set, name that with -d") from None
+        raise InputError(f"{error}; a domain of a data set needs the data set, too (-d)") from None
 
 
 def class_rule(asked: ClassRule, further: Mapping[str, Any]) -> ClassRule:

@@ -89,9 +89,9 @@ class FeatureStore:
         size = len(contents) * records.itemsize
         if size > self.limit > 0:
             LOG.warning(
-                "features are not kept for other commands: %s take %.1f MB, and EQUIDA_CACHE_SIZE"
-                " allows %.1f MB",
-                f"those of {counted(len(contents), 'image')}",
+                "features are not kept for other commands: those of %s take %.1f MB, and"
+                " EQUIDA_CACHE_SIZE allows %.1f MB",
+                counted(len(contents), "image"),
                 size / 1e6,
                 self.limit / 1e6,
             )
