@@ -38,6 +38,8 @@ def test_a_column_of_missing_labels_is_unlabelled(missing: Any) -> None:
     column = np.full((60, 1), np.nan)
     assert array_domain(data.target, column, name="desk").labels is None
     assert array_domain(data.target, torch.from_numpy(column), name="desk").labels is None
+    with pytest.raises(InputError, match="labels are not an array"):
+        array_domain(data.target, torch.zeros(60, device="meta"), name="desk")
     with pytest.raises(InputError, match=r"labels have shape \(5,\)"):
         array_domain(data.target, np.full(5, None), name="desk")
 

@@ -151,6 +151,8 @@ def _all_missing(labels: Any, count: int) -> bool:
     in their place."""
     values = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
     if isinstance(values, Tensor):
+        if not values.is_floating_point() or values.is_meta or values.layout != torch.strided:
+            return False
         values = values.detach().flatten().tolist()
     elif isinstance(values, np.ndarray):
         if values.dtype.kind not in "fOM":  # every other kind has a value in each row
@@ -254,9 +256,7 @@ def _column_names(values: Any) -> tuple[str, ...]:
 def _as_array(values: ArrayLike, what: str, name: str) -> NDArray[Any]:
     if np.ma.is_masked(values):
         raise InputError(f"{name}: some {what} are masked; leave these rows out, or fill them")
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
     try:
-        return np.asarray(values)
+        return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:  # such as ragged lists
         raise InputError(f"{name}: {what} are not an array ({error})") from None
